@@ -1,0 +1,53 @@
+"""The packed batch: what data makes and the model takes. NumPy only.
+
+Texts lie end to end in one row of tokens, with their lengths beside it. There is no padding and no mask, so no mask
+can be inverted (transformers' SOP collator hides [MASK] and shows padding). Legend: B texts, T tokens in all,
+P masked positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts end to end: the sum of `lengths` is the number of tokens."""
+
+    token_ids: Ints  # [T]
+    segment_ids: Ints  # [T] 0 for the first segment, 1 for the second
+    lengths: Ints  # [B]
+
+    def __post_init__(self) -> None:
+        assert self.token_ids.shape == self.segment_ids.shape == (int(self.lengths.sum()),)
+        assert self.lengths.size > 0 and int(self.lengths.min()) > 0, "every text has at least one token"
+
+    @property
+    def starts(self) -> Ints:
+        """Give the position of each text's first token, [B]."""
+        return np.cumsum(self.lengths) - self.lengths
+
+
+@dataclass(frozen=True)
+class PretrainingBatch(Batch):
+    """A batch whose masked tokens and segment order are to be predicted."""
+
+    masked_positions: Ints  # [P] positions in [0, T), ascending
+    masked_labels: Ints  # [P] the tokens that stood there
+    order_labels: Ints  # [B] 0 in order, 1 swapped, -1 no label
+
+
+def pack(texts: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None) -> Batch:
+    """Lay token lists end to end; without segments every token is of segment 0."""
+    token_ids = np.concatenate([np.asarray(text, dtype=np.int64) for text in texts])
+    if segments is None:
+        segment_ids = np.zeros_like(token_ids)
+    else:
+        segment_ids = np.concatenate([np.asarray(segment, dtype=np.int64) for segment in segments])
+    return Batch(token_ids, segment_ids, np.array([len(text) for text in texts], dtype=np.int64))
