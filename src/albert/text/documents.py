@@ -1,0 +1,266 @@
+"""Documents from text files, one at a time, in bounded memory.
+
+`.txt`: a line is a paragraph, a blank line ends the document. `.jsonl`, `.parquet`: a record is a document, its text in
+one field. A document of more than DOCUMENT_LIMIT characters is cut into several, at a paragraph, else at a space.
+
+What is wrong with a file as a whole raises DataError: missing, damaged, another format, no such field in its first
+record. What is wrong at one place is mended or skipped, counted, and reported with the first place: bytes that are not
+UTF-8, NULs, a later record without text. Knows nothing of sentences or tokens.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from albert.errors import DataError
+from albert.files import resource_error
+from albert.text.sources import Source, find_sources, open_source
+
+DOCUMENT_LIMIT = 4 * 2**20  # characters; bounds the memory of everything after the reader
+RECORD_LIMIT = 32 * 2**20  # characters of one line of JSON, which can only be parsed whole
+PARQUET_ROWS = 64  # rows held at once
+SURROGATE = re.compile("[\ud800-\udfff]")  # what is left of bytes that are not UTF-8, and of broken \u escapes
+
+MEANINGS = {
+    "broken_utf8": "bytes that are not UTF-8, each replaced by U+FFFD",
+    "nul": "NUL characters, replaced by spaces",
+    "bad_record": "records that are not JSON objects, skipped",
+    "no_text": "records without text in the field, skipped",
+    "long_record": f"records longer than {RECORD_LIMIT:,} characters, skipped",
+    "long_document": f"documents longer than {DOCUMENT_LIMIT:,} characters, cut into several",
+    "empty_file": "files without text",
+    "duplicate_path": "paths named more than once, read once",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text of paragraphs, one a line, and where it begins: the line of a file, or the row of a Parquet table."""
+
+    text: str
+    source: Path
+    line: int
+
+
+@dataclass
+class Finding:
+    """How often something was met, and where first."""
+
+    count: int
+    first: str
+
+
+@dataclass
+class ReadReport:
+    """What the reader mended or skipped, by the keys of MEANINGS, and how far it is."""
+
+    findings: dict[str, Finding] = field(default_factory=dict)
+    bytes_read: int = 0  # of the files as they lie on disk
+
+    def add(self, key: str, place: str, *, count: int = 1) -> None:
+        """Count a finding and keep its first place."""
+        self.findings.setdefault(key, Finding(0, place)).count += count
+
+    def lines(self) -> list[str]:
+        """Say every finding in one line."""
+        return [
+            f"{found.count:,} {MEANINGS[key]} (first: {found.first})" for key, found in sorted(self.findings.items())
+        ]
+
+
+def iter_documents(
+    inputs: Iterable[str | Path], *, text_field: str = "text", report: ReadReport | None = None
+) -> Iterator[Document]:
+    """Give the documents of files, folders and globs in order."""
+    report = report if report is not None else ReadReport()
+    sources = find_sources(inputs)
+    for path in sources.duplicates:
+        report.add("duplicate_path", str(path))
+    yield from read_documents(sources.files, text_field=text_field, report=report)
+
+
+def read_documents(sources: Sequence[Source], *, text_field: str, report: ReadReport) -> Iterator[Document]:
+    """Give the documents of found files in order."""
+    finished = 0
+    for source in sources:
+        met_text = False
+        with open_source(source) as (stream, raw):
+            for document in _read(source, stream, text_field, report):
+                report.bytes_read = finished + raw.tell()
+                met_text = True
+                yield document
+        finished += source.path.stat().st_size
+        report.bytes_read = finished
+        if not met_text:
+            report.add("empty_file", str(source.path))
+
+
+def _read(source: Source, stream: io.BufferedReader, text_field: str, report: ReadReport) -> Iterator[Document]:
+    for line, text in _texts(source, stream, text_field, report):
+        for part in _parts(text, f"{source.path}:{line}", report):
+            mended = _mend(part, source, line, report)
+            if mended and not mended.isspace():
+                yield Document(mended, source.path, line)
+            elif source.format != "txt":
+                report.add("no_text", f"{source.path}:{line}")
+
+
+def _texts(source: Source, stream: io.BufferedReader, text_field: str, report: ReadReport) -> Iterator[tuple[int, str]]:
+    if source.format == "parquet":
+        return _parquet_texts(source, stream, text_field, report)
+    if stream.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise DataError(
+            f"{source.path}:1: the file is UTF-16, text must be UTF-8: convert it (iconv -f UTF-16 -t UTF-8)"
+        )
+    # surrogateescape keeps broken bytes as lone surrogates, which no valid text holds, until `_mend` counts them.
+    lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape")
+    if source.format == "jsonl":
+        return _jsonl_texts(source, lines, text_field, report)
+    return _txt_texts(source, lines, report)
+
+
+def _txt_texts(source: Source, lines: io.TextIOWrapper, report: ReadReport) -> Iterator[tuple[int, str]]:
+    """Give documents between blank lines, a very long one in parts: memory never holds the whole of it."""
+    number, first, size = 1, 1, 0  # the line being read, the line where the buffer begins, characters in the buffer
+    buffer: list[str] = []
+    at_line_start, cut = True, False
+    while line := lines.readline(DOCUMENT_LIMIT):
+        if at_line_start and line.isspace():
+            if buffer:
+                yield first, "".join(buffer)
+            buffer, size, cut = [], 0, False
+        else:
+            first = first if buffer else number
+            buffer.append(line)
+            size += len(line)
+        while size > DOCUMENT_LIMIT:
+            if not cut:
+                report.add("long_document", f"{source.path}:{first}")
+            text = "".join(buffer)
+            at = _cut_point(text)
+            yield first, text[:at]
+            first += text.count("\n", 0, at)
+            buffer, size, cut = [text[at:]], len(text) - at, True
+        at_line_start = line.endswith("\n")
+        number += at_line_start
+    if buffer:
+        yield first, "".join(buffer)
+
+
+def _jsonl_texts(
+    source: Source, lines: io.TextIOWrapper, text_field: str, report: ReadReport
+) -> Iterator[tuple[int, str]]:
+    number, met_text = 0, False
+    while line := lines.readline(RECORD_LIMIT):
+        number += 1
+        place = f"{source.path}:{number}"
+        if len(line) == RECORD_LIMIT and not line.endswith("\n"):
+            report.add("long_record", place)
+            while line and not line.endswith("\n"):
+                line = lines.readline(2**20)
+            continue
+        if line.isspace():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        text = value.get(text_field) if isinstance(value, dict) else None
+        if isinstance(text, str):
+            met_text = True
+            yield number, text
+        elif not met_text:
+            raise DataError(f"{place}: {_wrong_record(value, text_field)}")
+        else:
+            report.add("no_text" if isinstance(value, dict) else "bad_record", place)
+
+
+def _wrong_record(value: Any, text_field: str) -> str:
+    if not isinstance(value, dict):
+        return f"a line of .jsonl must be a JSON object such as {{{json.dumps(text_field)}: …}}"
+    if text_field not in value:
+        return f"no field '{text_field}', only {', '.join(map(repr, sorted(value)))}: name the right one (--field)"
+    return f"field '{text_field}' holds {type(value[text_field]).__name__}, not text: name another one (--field)"
+
+
+def _parquet_texts(
+    source: Source, stream: io.BufferedReader, text_field: str, report: ReadReport
+) -> Iterator[tuple[int, str]]:
+    import pyarrow  # here, because it takes 80 MB and most builds read no such file
+    from pyarrow import parquet
+
+    with tempfile.TemporaryFile() if source.compression else stream as file:
+        if source.compression:  # the table of contents of a Parquet file stands at its end
+            _copy(stream, file)
+        try:
+            table = parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20)
+            names = table.schema_arrow.names
+            if text_field not in names:
+                known = ", ".join(map(repr, names))
+                raise DataError(f"{source.path}: no column '{text_field}', only {known}: name the right one (--field)")
+            row = 0
+            for batch in table.iter_batches(batch_size=PARQUET_ROWS, columns=[text_field], use_threads=False):
+                # As bytes: a string column need not hold valid UTF-8, and pyarrow would raise without saying where.
+                for value in batch.column(0).cast(pyarrow.string()).cast(pyarrow.binary()):
+                    row += 1
+                    if value.is_valid:
+                        yield row, value.as_py().decode("utf-8", "surrogateescape")
+                    else:
+                        report.add("no_text", f"{source.path}:{row}")
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as problem:
+            reason = str(problem).splitlines()[0]
+            raise DataError(
+                f"{source.path}: can't be read as Parquet with text in '{text_field}': {reason}"
+            ) from problem
+
+
+def _copy(stream: IO[bytes], file: IO[bytes]) -> None:
+    try:
+        shutil.copyfileobj(stream, file, 2**20)
+    except OSError as problem:
+        raise resource_error(problem, tempfile.gettempdir()) or problem from problem
+
+
+def _parts(text: str, place: str, report: ReadReport) -> Iterator[str]:
+    if len(text) > DOCUMENT_LIMIT:
+        report.add("long_document", place)
+    start = 0
+    while len(text) - start > DOCUMENT_LIMIT:
+        end = _cut_point(text, start)
+        yield text[start:end]
+        start = end
+    yield text[start:] if start else text
+
+
+def _cut_point(text: str, start: int = 0) -> int:
+    """Find where a long text is cut: after the last line end or space in the second half of the limit, else at it."""
+    half, end = start + DOCUMENT_LIMIT // 2, start + DOCUMENT_LIMIT
+    for mark in ("\n", " "):
+        if (at := text.rfind(mark, half, end)) >= 0:
+            return at + 1
+    return end
+
+
+def _mend(text: str, source: Source, line: int, report: ReadReport) -> str:
+    """Replace broken bytes and NULs, counting them."""
+    if "\0" in text:
+        report.add("nul", _place(text, text.index("\0"), source, line), count=text.count("\0"))
+        text = text.replace("\0", " ")
+    if not text.isascii() and (found := SURROGATE.search(text)):
+        place = _place(text, found.start(), source, line)
+        text, count = SURROGATE.subn("\ufffd", text)
+        report.add("broken_utf8", place, count=count)
+    return text
+
+
+def _place(text: str, at: int, source: Source, line: int) -> str:
+    inside = text.count("\n", 0, at) if source.format == "txt" else 0
+    return f"{source.path}:{line + inside}"
