@@ -1,0 +1,98 @@
+"""A model: the encoder and any set of heads on it.
+
+`HEADS` says what each head is called, whether it needs the pooler, and how it is built. A new model is drawn from a
+truncated normal (Google's initialisation) with a generator of its own. Knows nothing of files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from albert.batch import Batch
+from albert.errors import UsageError, did_you_mean
+from albert.model.config import AlbertConfig
+from albert.model.encoder import Encoded, Encoder
+from albert.model.heads import (
+    ConditionalSpanHead,
+    MaskedLMHead,
+    OrderHead,
+    PooledHead,
+    SpanHead,
+    TagHead,
+)
+from albert.model.packing import Packed
+
+
+@dataclass(frozen=True)
+class HeadKind:
+    """How a head is built, and whether it stands on the pooled [CLS]."""
+
+    build: Callable[[AlbertConfig], nn.Module]
+    pooled: bool
+
+
+HEADS: dict[str, HeadKind] = {
+    "mlm": HeadKind(MaskedLMHead, pooled=False),
+    "order": HeadKind(OrderHead, pooled=True),
+    "classifier": HeadKind(lambda config: PooledHead(config, outputs=len(config.labels)), pooled=True),
+    "choice": HeadKind(lambda config: PooledHead(config, outputs=1), pooled=True),
+    "tags": HeadKind(TagHead, pooled=False),
+    "span": HeadKind(SpanHead, pooled=False),
+    "conditional_span": HeadKind(ConditionalSpanHead, pooled=False),
+}
+
+
+class Albert(nn.Module):
+    """The encoder with the heads asked for."""
+
+    encoder: Encoder
+    heads: nn.ModuleDict
+
+    def __init__(self, config: AlbertConfig, heads: Sequence[str] = (), *, pooler: bool | None = None) -> None:
+        """Build without initialising; `pooler` defaults to what the heads need (and to True without heads)."""
+        super().__init__()
+        for name in heads:
+            if name not in HEADS:
+                raise UsageError(f"head '{name}' is unknown: {did_you_mean(name, HEADS)}")
+        self.config = config
+        if pooler is None:
+            pooler = not heads or any(HEADS[name].pooled for name in heads)
+        self.encoder = Encoder(config, pooler=pooler)
+        self.heads = nn.ModuleDict({name: HEADS[name].build(config) for name in heads})
+
+    def forward(self, batch: Batch | Packed, *, depth: int | None = None, all_layers: bool = False) -> Encoded:
+        """Encode a batch."""
+        packed = batch if isinstance(batch, Packed) else Packed.from_batch(batch, self.device)
+        return self.encoder(packed, depth=depth, all_layers=all_layers)
+
+    def mlm_logits(self, encoded: Encoded, positions: Tensor) -> Tensor:
+        """Score the vocabulary at some positions: [P] → [P, V]."""
+        return self.heads["mlm"](encoded.states, positions, self.encoder.embeddings.word.weight)
+
+    @property
+    def device(self) -> torch.device:
+        """Give the device of the parameters."""
+        return self.encoder.embeddings.word.weight.device
+
+
+def new_model(config: AlbertConfig, heads: Sequence[str] = (), *, seed: int = 0, pooler: bool | None = None) -> Albert:
+    """Build a model and draw its weights."""
+    model = Albert(config, heads, pooler=pooler)
+    initialise(model, config.initializer_range, generator=torch.Generator().manual_seed(seed))
+    return model.eval()
+
+
+@torch.no_grad()
+def initialise(module: nn.Module, std: float, *, generator: torch.Generator) -> None:
+    """Draw weights from a normal cut at two deviations; biases 0, norms 1 and 0."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding):
+            nn.init.trunc_normal_(part.weight, std=std, a=-2 * std, b=2 * std, generator=generator)
+        elif isinstance(part, nn.LayerNorm):
+            nn.init.ones_(part.weight)
+        if isinstance(bias := getattr(part, "bias", None), nn.Parameter):
+            nn.init.zeros_(bias)

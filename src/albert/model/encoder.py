@@ -1,0 +1,171 @@
+"""ALBERT's encoder: a factorised embedding, then one layer applied again and again (Lan et al. 2019, section 3.1).
+
+What a layer is made of is kept in two lists, attention blocks and feed-forward blocks. Sharing all means one block in
+each list; sharing none means one a layer; sharing attention or the feed-forward alone means one in one list and many
+in the other (Table 4). Each LayerNorm belongs to its block. A shared block is one module called many times, never
+copies, so its gradient is the sum over depth and an optimizer sees it once.
+
+Knows packed tokens and nothing of tasks. Legend: T tokens in all, E embedding, H hidden, B texts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from albert.errors import DataError, UsageError
+from albert.model.config import Activation, AlbertConfig
+from albert.model.packing import Packed, attend
+
+
+class LayerNorm(nn.LayerNorm):
+    """Normalise in fp32 whatever the input: eps = 1e-12 vanishes in fp16."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.dtype == torch.float32:
+            return super().forward(x)
+        weight, bias = self.weight.float(), self.bias.float()
+        return F.layer_norm(x.float(), self.normalized_shape, weight, bias, self.eps).to(x.dtype)
+
+
+def activate(x: Tensor, name: Activation) -> Tensor:
+    """Apply the non-linearity; ALBERT's GELU is the tanh form."""
+    match name:
+        case "gelu_new":
+            return F.gelu(x, approximate="tanh")
+        case "gelu":
+            return F.gelu(x)
+        case "relu":
+            return F.relu(x)
+
+
+class Embeddings(nn.Module):
+    """Word + position + segment at width E, normalised there (not at H)."""
+
+    def __init__(self, config: AlbertConfig) -> None:
+        super().__init__()
+        self.word = nn.Embedding(config.vocab_size, config.embedding_size)
+        self.position = nn.Embedding(config.max_position_embeddings, config.embedding_size)
+        self.segment = nn.Embedding(config.type_vocab_size, config.embedding_size)
+        self.norm = LayerNorm(config.embedding_size, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, packed: Packed) -> Tensor:
+        x = self.word(packed.token_ids) + self.segment(packed.segment_ids) + self.position(packed.position_ids)
+        return self.dropout(self.norm(x))  # [T, E]
+
+
+class Attention(nn.Module):
+    """Self-attention, its residual, and the norm after it."""
+
+    def __init__(self, config: AlbertConfig) -> None:
+        super().__init__()
+        self.num_heads = config.num_attention_heads
+        self.attention_dropout = config.attention_probs_dropout_prob
+        width = config.hidden_size
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.output = nn.Linear(width, width)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.norm = LayerNorm(width, eps=config.layer_norm_eps)
+
+    def forward(self, x: Tensor, packed: Packed) -> Tensor:
+        dropout = self.attention_dropout if self.training else 0.0
+        mixed = attend(
+            self.query(x), self.key(x), self.value(x), packed=packed, num_heads=self.num_heads, dropout=dropout
+        )
+        return self.norm(x + self.dropout(self.output(mixed)))  # [T, H]
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with GELU between, their residual, and the norm after it."""
+
+    def __init__(self, config: AlbertConfig) -> None:
+        super().__init__()
+        self.activation = config.hidden_act
+        self.up = nn.Linear(config.hidden_size, config.intermediate_size)
+        self.down = nn.Linear(config.intermediate_size, config.hidden_size)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)  # Google has it; transformers never applies it
+        self.norm = LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(x + self.dropout(self.down(activate(self.up(x), self.activation))))  # [T, H]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What the encoder says of a batch."""
+
+    states: Tensor  # [T, H] after the last layer
+    pooled: Tensor | None  # [B, H] tanh of a linear layer on [CLS]; None without a pooler
+    layers: tuple[Tensor, ...]  # [T, H] after each layer, if asked for
+
+
+class Encoder(nn.Module):
+    """Embedding, projection, layers, pooler."""
+
+    def __init__(self, config: AlbertConfig, *, pooler: bool = True) -> None:
+        super().__init__()
+        self.config = config
+        self.checkpointing = False
+        num_attention, num_ffn = config.num_blocks
+        self.embeddings = Embeddings(config)
+        self.projection = nn.Linear(config.embedding_size, config.hidden_size) if config.has_projection else None
+        self.attention = nn.ModuleList(Attention(config) for _ in range(num_attention))
+        self.ffn = nn.ModuleList(FeedForward(config) for _ in range(num_ffn))
+        self.pooler = nn.Linear(config.hidden_size, config.hidden_size) if pooler else None
+
+    def forward(self, packed: Packed, *, depth: int | None = None, all_layers: bool = False) -> Encoded:
+        """Encode a batch; an all-shared model runs at any depth."""
+        if max(packed.lengths) > self.config.max_position_embeddings:
+            raise DataError(
+                f"a text of {max(packed.lengths):,} tokens, but the model has {self.config.max_position_embeddings:,} "
+                "positions: shorten it or train with a larger max_position_embeddings"
+            )
+        x = self.embeddings(packed)  # [T, E]
+        if self.projection is not None:
+            x = self.projection(x)  # [T, H]
+        layers = []
+        for attention, ffn in self.steps(depth):
+            if self.checkpointing and torch.is_grad_enabled():
+                # not re-entrant: a shared layer would be "marked ready twice" under DistributedDataParallel
+                x = checkpoint(_step, attention, ffn, x, packed, use_reentrant=False)
+            else:
+                x = _step(attention, ffn, x, packed)
+            if all_layers:
+                layers.append(x)
+        pooled = None
+        if self.pooler is not None:
+            pooled = torch.tanh(self.pooler(x.index_select(0, packed.starts)))  # [B, H]
+        return Encoded(x, pooled, tuple(layers))
+
+    def steps(self, depth: int | None = None) -> list[tuple[nn.Module, nn.Module]]:
+        """List which attention and which feed-forward block run, in order; a layer has `inner_group_num` of each."""
+        config = self.config
+        inner, groups, layers = config.inner_group_num, config.num_hidden_groups, config.num_hidden_layers
+        if depth is None:
+            depth = layers
+        elif depth < 1:
+            raise UsageError(f"depth={depth} must be at least 1")
+        elif depth != layers and config.num_blocks != (inner, inner):
+            raise UsageError(
+                f"depth={depth}: only a model that shares all its layers runs at another depth than its own; this one "
+                f"has {layers} layers in {groups} groups and sharing={config.sharing}"
+            )
+        steps = []
+        for layer in range(depth):
+            group = layer * groups // depth  # contiguous runs, in integers
+            for i in range(inner):
+                a = (layer if config.sharing == "ffn" else group) * inner + i
+                f = (layer if config.sharing == "attention" else group) * inner + i
+                steps.append((self.attention[a], self.ffn[f]))
+        return steps
+
+
+def _step(attention: nn.Module, ffn: nn.Module, x: Tensor, packed: Packed) -> Tensor:
+    return ffn(attention(x, packed))

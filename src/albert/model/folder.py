@@ -1,0 +1,274 @@
+"""Model folders: Hugging Face's layout, read strictly and written atomically.
+
+A folder holds config.json and model.safetensors, and usually a tokenizer and a model card. What is read is checked
+against the configuration by the file's header, before a byte is allocated; the backbone must fit exactly, heads may be
+new or dropped and are listed. A model that transformers would open and compute wrongly is written as
+`model_type: albert-lite`, which transformers refuses. Tied weights are stored once. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from albert.errors import ModelError
+from albert.files import atomic_folder, read_json, write_json
+from albert.model.albert import HEADS, Albert, initialise
+from albert.model.config import AlbertConfig, from_json, to_json
+from albert.model.weights import BACKBONE, Entry, expand, is_ignored
+from albert.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
+
+# The head sets that transformers has a class for.
+ARCHITECTURES: dict[str, tuple[str, ...]] = {
+    "AlbertModel": (),
+    "AlbertForPreTraining": ("mlm", "order"),
+    "AlbertForMaskedLM": ("mlm",),
+    "AlbertForSequenceClassification": ("classifier",),
+    "AlbertForMultipleChoice": ("choice",),
+    "AlbertForTokenClassification": ("tags",),
+    "AlbertForQuestionAnswering": ("span",),
+}
+HEADER_LIMIT = 100_000_000  # safetensors' own
+DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model read from a folder, and which of its parameters are new or were left behind."""
+
+    model: Albert
+    new: tuple[str, ...]  # parameters drawn at random, because the folder has none
+    dropped: tuple[str, ...]  # tensors of the folder that no head asked for uses
+
+
+def architecture(heads: Sequence[str]) -> str | None:
+    """Name the transformers class for a set of heads, if there is one."""
+    return next((name for name, set_ in ARCHITECTURES.items() if set(set_) == set(heads)), None)
+
+
+def transformers_opens(config: AlbertConfig, heads: Sequence[str]) -> bool:
+    """Tell whether transformers would open the folder and compute the same."""
+    return config.sharing in ("all", "none") and architecture(heads) is not None
+
+
+def load_model(folder: Path | str, heads: Sequence[str] | None = None, *, seed: int = 0) -> Loaded:
+    """Read a model; `heads` defaults to those the folder was written with. New heads are drawn with `seed`."""
+    folder = Path(folder)
+    values = read_json(folder / "config.json", limit=8 * 2**20)
+    config = from_json(values, source=folder / "config.json")
+    if heads is None:
+        heads = _stored_heads(values, source=folder / "config.json")
+    path = weights_path(folder)
+    header = read_header(path)
+    found = {_with_prefix(name): name for name in header if not is_ignored(name)}
+    config = replace(config, project_equal=_keeps_projection(config, found, path))
+    pooler = f"{BACKBONE}pooler.weight" in found or not heads or any(HEADS[head].pooled for head in heads)
+    entries = expand(config, heads, pooler=pooler)
+    new, dropped = _compare(entries, {hf: header[name] for hf, name in found.items()}, config, path)
+
+    with torch.device("meta"):
+        model = Albert(config, heads, pooler=pooler)
+    model.to_empty(device="cpu")
+    generator = torch.Generator().manual_seed(seed)
+    for name in sorted({".".join(parameter.split(".")[:2]) for parameter in new}):  # heads.x or encoder.pooler, whole
+        initialise(model.get_submodule(name), config.initializer_range, generator=generator)
+    _fill(model, {entry.ours: found[entry.hf] for entry in entries if entry.ours not in new}, path)
+    if new:
+        log.info("%s: drawn at random, not in the folder: %s", folder, ", ".join(new))
+    if dropped:
+        log.info("%s: not used: %s", folder, ", ".join(dropped))
+    return Loaded(model.eval(), new, dropped)
+
+
+def save_model(
+    model: Albert,
+    folder: Path | str,
+    *,
+    tokenizer: Tokenizer | None = None,
+    card: str | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Write a model folder, replacing what was there as a whole."""
+    with atomic_folder(folder) as temporary:
+        write_json(temporary / "config.json", config_json(model, dtype=dtype))
+        save_file(_tensors(model, dtype=dtype), temporary / "model.safetensors", metadata={"format": "pt"})
+        (temporary / "README.md").write_text(card or _plain_card(model), encoding="utf-8")
+        if tokenizer is not None:
+            tokenizer.save(temporary)
+
+
+def config_json(model: Albert, *, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
+    """Give the contents of config.json: transformers' own fields, or ours where transformers would be wrong."""
+    heads = list(model.heads)
+    values = to_json(model.config) | {"dtype": str(dtype).removeprefix("torch.")}
+    if transformers_opens(model.config, heads):
+        return {"architectures": [architecture(heads)], "model_type": "albert"} | values
+    return {"model_type": "albert-lite", "sharing": model.config.sharing, "heads": heads} | values
+
+
+def weights_path(folder: Path) -> Path:
+    """Find the safetensors file of a folder; say what to do when there is another kind."""
+    path = folder / "model.safetensors"
+    if path.is_file():
+        return path
+    for name in ("pytorch_model.bin", "tf_model.h5", "model.ckpt-best.index"):
+        if (folder / name).exists():
+            raise ModelError(f"{folder}: has {name} but no model.safetensors: run `albert convert {folder} --out …`")
+    if (folder / "model.safetensors.index.json").exists():
+        raise ModelError(f"{folder}: the weights are split over several files: save them again as one file")
+    raise ModelError(f"{folder}: no model.safetensors: not a model folder")
+
+
+def read_header(path: Path) -> dict[str, tuple[int, ...]]:
+    """Read names and shapes from a safetensors file's header, checked against the file's size."""
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            prefix = file.read(8)
+            length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else HEADER_LIMIT + 1
+            if length > min(HEADER_LIMIT, size - 8):
+                raise ModelError(f"{path}: not a safetensors file, or cut short")
+            header = json.loads(file.read(length))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: the header is not valid JSON: damaged, or not a safetensors file") from error
+    except OSError as error:
+        raise ModelError(f"{path}: can't be read ({error.strerror})") from error
+    if not isinstance(header, dict):
+        raise ModelError(f"{path}: the header is not a JSON object: damaged, or not a safetensors file")
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        shape = entry.get("shape") if isinstance(entry, dict) else None
+        if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+            raise ModelError(f"{path}: tensor '{name}' has no valid shape: the header is damaged")
+        if not is_ignored(name) and entry.get("dtype") not in DTYPES:
+            raise ModelError(f"{path}: tensor '{name}' has dtype {entry.get('dtype')!r}; known: {', '.join(DTYPES)}")
+        shapes[name] = tuple(shape)
+    return shapes
+
+
+def _stored_heads(values: Mapping[str, Any], *, source: Path) -> tuple[str, ...]:
+    if values.get("model_type") == "albert-lite":
+        heads = values.get("heads", [])
+        if not isinstance(heads, list) or any(head not in HEADS for head in heads):
+            raise ModelError(f"{source}: heads={heads!r}; known: {', '.join(HEADS)}")
+        return tuple(heads)
+    names = values.get("architectures") or ["AlbertModel"]
+    if not isinstance(names, list) or len(names) != 1 or names[0] not in ARCHITECTURES:
+        raise ModelError(f"{source}: architectures={names!r}; known: {', '.join(ARCHITECTURES)}")
+    return ARCHITECTURES[names[0]]
+
+
+def _with_prefix(name: str) -> str:
+    """Name a tensor as with heads: a bare AlbertModel's file drops the leading `albert.`."""
+    bare = name.startswith(("embeddings.", "encoder.", "pooler."))
+    return BACKBONE + name if bare else name
+
+
+def _keeps_projection(config: AlbertConfig, found: Mapping[str, str], path: Path) -> bool:
+    """Tell whether a folder with E = H has a projection that does something."""
+    if config.embedding_size != config.hidden_size:
+        return False
+    names = [found.get(f"{BACKBONE}encoder.embedding_hidden_mapping_in.{part}") for part in ("weight", "bias")]
+    if names[0] is None or names[1] is None:
+        return False
+    weight, bias = _read(path, [names[0], names[1]])
+    size = config.hidden_size
+    if weight.shape != (size, size) or bias.shape != (size,):
+        return True  # the comparison of shapes will name it
+    return not (torch.equal(weight.float(), torch.eye(size)) and not bias.any())
+
+
+def _compare(
+    entries: Sequence[Entry], shapes: Mapping[str, tuple[int, ...]], config: AlbertConfig, path: Path
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Compare a file with what the configuration expects; every defect of the backbone in one error."""
+    expected = {entry.hf: entry for entry in entries}
+    optional = {f"{BACKBONE}pooler.weight", f"{BACKBONE}pooler.bias"}
+    if not config.has_projection:
+        optional |= {f"{BACKBONE}encoder.embedding_hidden_mapping_in.{part}" for part in ("weight", "bias")}
+    problems, new = [], []
+    for hf, entry in expected.items():
+        if hf not in shapes:
+            if hf.startswith(BACKBONE) and hf not in optional:
+                problems.append(f"missing {hf} {list(entry.shape)}")
+            else:
+                new.append(entry.ours)
+        elif shapes[hf] != entry.shape:
+            if hf.startswith("classifier."):  # another task's classifier: a new head, as everywhere
+                new.append(entry.ours)
+            else:
+                problems.append(f"{hf} is {list(shapes[hf])}, should be {list(entry.shape)}")
+    extra = [hf for hf in shapes if hf not in expected]
+    problems += [
+        f"unexpected {hf} {list(shapes[hf])}" for hf in extra if hf.startswith(BACKBONE) and hf not in optional
+    ]
+    if problems:
+        shown = "\n  ".join(problems[:40]) + (f"\n  … and {len(problems) - 40} more" if len(problems) > 40 else "")
+        raise ModelError(f"{path}: does not fit its config.json:\n  {shown}")
+    heads = {name.split(".")[1] for name in new if name.startswith("heads.")}
+    new = [entry.ours for entry in entries if entry.ours in new or _head_of(entry) in heads]  # a head is new as a whole
+    dropped = [hf for hf in extra if not hf.startswith(BACKBONE)]
+    return tuple(new), tuple(dropped)
+
+
+def _head_of(entry: Entry) -> str | None:
+    return entry.ours.split(".")[1] if entry.ours.startswith("heads.") else None
+
+
+def _fill(model: Albert, sources: Mapping[str, str], path: Path) -> None:
+    parameters = dict(model.named_parameters())
+    with torch.no_grad():
+        for ours, tensor in zip(sources, _read(path, list(sources.values())), strict=True):
+            parameters[ours].copy_(tensor)
+
+
+def _read(path: Path, names: Sequence[str]) -> list[Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return [file.get_tensor(name) for name in names]
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path}: damaged or cut short ({error})") from error
+
+
+def _tensors(model: Albert, *, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Give the tensors under transformers' names; E = H gets the identity projection that it expects."""
+    parameters = dict(model.named_parameters())
+    entries = expand(model.config, model.heads, pooler=model.encoder.pooler is not None)
+    tensors = {entry.hf: parameters[entry.ours].detach().to("cpu", dtype).contiguous() for entry in entries}
+    if not model.config.has_projection:
+        size = model.config.hidden_size
+        tensors[f"{BACKBONE}encoder.embedding_hidden_mapping_in.weight"] = torch.eye(size, dtype=dtype)
+        tensors[f"{BACKBONE}encoder.embedding_hidden_mapping_in.bias"] = torch.zeros(size, dtype=dtype)
+    if not len(model.heads) and model.config.sharing in ("all", "none"):
+        return {name.removeprefix(BACKBONE): tensor for name, tensor in tensors.items()}
+    return tensors
+
+
+def _plain_card(model: Albert) -> str:
+    count = sum(parameter.numel() for parameter in model.parameters())
+    config = model.config
+    opens = (
+        "Open it with `albert` or with transformers' `AutoModel…from_pretrained`."
+        if transformers_opens(config, list(model.heads))
+        else "Open it with `albert`: transformers has no class that computes this model."
+    )
+    return (
+        "---\nlibrary_name: albert-lite\ntags: [albert]\n---\n# An ALBERT\n\n"
+        f"{count:,} parameters: vocabulary {config.vocab_size:,}, embedding {config.embedding_size}, hidden "
+        f"{config.hidden_size}, {config.num_hidden_layers} layers, sharing {config.sharing}; heads: "
+        f"{', '.join(model.heads) or 'none'}.\n\n{opens}\n"
+    )

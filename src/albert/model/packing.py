@@ -1,0 +1,111 @@
+"""Packed batches as tensors, and attention over them.
+
+Texts lie end to end, so linear layers, norms and GELU run on [T, H] and never see padding. Only attention needs to
+know where a text ends. Texts of one length are a plain view. Mixed lengths on a CPU are attended to one by one, which
+needs neither padding nor a mask (measured 1.2-1.5x faster than padding to the longest); elsewhere, and for
+torch.compile, whose graphs must not depend on the lengths, they are padded inside attention alone.
+
+Legend: B texts, T tokens in all, S longest, N heads, D head size, H = N·D.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from albert.batch import Batch
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How packed tokens are laid out as padded rows, and back."""
+
+    gather: Tensor  # [B·S] which token stands at each place of the rows; past the end, the text's last
+    scatter: Tensor  # [T] the place of each token
+    bias: Tensor  # [B, 1, 1, S] 0 at tokens, -10000 past the end (safe in fp16; never the only keys)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A batch on a device, with what every layer needs to know about its texts."""
+
+    token_ids: Tensor  # [T]
+    segment_ids: Tensor  # [T]
+    position_ids: Tensor  # [T] counted from 0 in each text
+    starts: Tensor  # [B]
+    lengths: tuple[int, ...]  # B of them
+    rows: Rows | None = None
+
+    @property
+    def uniform_length(self) -> int | None:
+        """Give the common length of all texts, if they have one."""
+        return self.lengths[0] if len(set(self.lengths)) == 1 else None
+
+    @classmethod
+    def from_batch(cls, batch: Batch, device: torch.device | str = "cpu", *, padded: bool | None = None) -> Packed:
+        """Move a batch to a device; `padded` chooses attention over padded rows (by default off the CPU)."""
+        device = torch.device(device)
+        starts = batch.starts
+        positions = np.arange(batch.token_ids.size) - np.repeat(starts, batch.lengths)
+        lengths = tuple(int(length) for length in batch.lengths)
+        if padded is None:
+            padded = device.type != "cpu"
+
+        def move(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+        rows = None
+        if padded and len(set(lengths)) > 1:
+            longest = max(lengths)
+            column = np.minimum(np.arange(longest), batch.lengths[:, None] - 1)  # [B, S]
+            row_of_token = np.repeat(np.arange(len(lengths)), batch.lengths)  # [T]
+            bias = np.where(np.arange(longest) < batch.lengths[:, None], 0.0, -10000.0).astype(np.float32)
+            rows = Rows(
+                gather=move((starts[:, None] + column).reshape(-1)),
+                scatter=move(row_of_token * longest + positions),
+                bias=move(bias[:, None, None, :]),
+            )
+        return cls(
+            token_ids=move(batch.token_ids),
+            segment_ids=move(batch.segment_ids),
+            position_ids=move(positions),
+            starts=move(starts),
+            lengths=lengths,
+            rows=rows,
+        )
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, *, packed: Packed, num_heads: int, dropout: float) -> Tensor:
+    """Let every token attend to the tokens of its own text: [T, H] three times in, [T, H] out."""
+    tokens, width = query.shape
+    heads = (num_heads, width // num_heads)  # N, D
+    if length := packed.uniform_length:
+        q, k, v = (x.view(-1, length, *heads).transpose(1, 2) for x in (query, key, value))  # [B, N, S, D]
+        mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+        return mixed.transpose(1, 2).reshape(tokens, width)
+    if packed.rows is not None:
+        longest = packed.rows.bias.shape[-1]
+        # index_select, not x[idx]: the backward of x[idx] is not deterministic on CPU, and slow.
+        q, k, v = (
+            x.index_select(0, packed.rows.gather).view(-1, longest, *heads).transpose(1, 2) for x in (query, key, value)
+        )  # [B, N, S, D]
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=packed.rows.bias.to(q.dtype), dropout_p=dropout)
+        return mixed.transpose(1, 2).reshape(-1, width).index_select(0, packed.rows.scatter)
+    # split and cat, not slices: the backward of a slice would fill a whole [T, H] with zeros for every text.
+    texts = (torch.split(x.view(tokens, *heads), list(packed.lengths)) for x in (query, key, value))
+    mixed_texts = [
+        F.scaled_dot_product_attention(
+            q.transpose(0, 1).unsqueeze(0),
+            k.transpose(0, 1).unsqueeze(0),
+            v.transpose(0, 1).unsqueeze(0),
+            dropout_p=dropout,
+        )  # [1, N, length, D]
+        .transpose(1, 2)
+        .reshape(-1, width)
+        for q, k, v in zip(*texts, strict=True)
+    ]
+    return torch.cat(mixed_texts)
