@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import albert
-from albert.cli import data, tokenizer
+from albert.cli import data, doctor, tokenizer
 from albert.errors import AlbertError, Interrupted, ResourceError
 from albert.files import resource_error
 
@@ -24,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command("doctor")(doctor.doctor)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
 

@@ -1,0 +1,189 @@
+"""`albert doctor`: what this machine can do, what is missing, and the fix for each red line.
+
+Reads the requirements from the installed package's own metadata, so there is no second list of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+import albert
+
+GB = 2**30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report; `note` is good to know, `bad` must be fixed."""
+
+    name: str
+    value: str
+    state: Literal["ok", "note", "bad"] = "ok"
+    fix: str = ""
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
+    """Show what this machine can do, and the fix for what it can't.
+
+    Ends with 0, or with 1 if something essential is broken (a red line).
+    """
+    findings = [*_machine(), *_packages(), *_torch()]
+    broken = any(finding.state == "bad" for finding in findings)
+    if as_json:
+        lines = [dataclasses.asdict(finding) for finding in findings]
+        print(json.dumps({"ok": not broken, "findings": lines}, indent=2))
+    elif sys.stdout.isatty():
+        _paint(findings)
+    else:
+        for finding in findings:
+            print(
+                f"{finding.state:5}{finding.name:11} {finding.value}" + (f"  -> {finding.fix}" if finding.fix else "")
+            )
+    if broken:
+        raise typer.Exit(1)
+
+
+def _machine() -> Iterator[Finding]:
+    """Look at the machine itself: system, memory, disk, compiler."""
+    from albert.hardware import measure_memory
+
+    yield Finding("system", f"{platform.system()} {platform.machine()}")
+    if memory := measure_memory():
+        value = f"{memory.available / GB:.1f} GB free of {memory.total / GB:.1f}"
+        if memory.available < GB:
+            yield Finding("memory", value, "bad", "close other programs: 1 GB is the least to work with")
+        else:
+            yield Finding("memory", value)
+    yield _disk(Path.cwd())
+    compiler = next(filter(None, map(shutil.which, filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")))), "")
+    if compiler:
+        yield Finding("compiler", compiler)
+    else:
+        yield Finding("compiler", "no C++ compiler", "note", "only torch.compile needs one (Debian: apt install g++)")
+
+
+def _disk(folder: Path) -> Finding:
+    usage = shutil.disk_usage(folder)
+    value = f"{usage.free / GB:.1f} GB free in {folder}"
+    if usage.free < GB:
+        return Finding("disk", value, "bad", "free some space: runs and checkpoints need at least 1 GB")
+    if not os.access(folder, os.W_OK):
+        return Finding("disk", value, "note", "this folder is read-only: give an --out elsewhere")
+    return Finding("disk", value)
+
+
+def _packages() -> Iterator[Finding]:
+    """Compare what is installed with what the package asks for, core first, then each extra."""
+    if not _installed("albert-lite"):
+        yield Finding("albert", f"{albert.__version__}, not installed as a package", "bad", "pip install -e .")
+        return
+    yield Finding("albert", albert.__version__)
+    wanted = _requirements()
+    for extra in sorted(wanted):
+        problems = [problem for requirement in wanted[extra] if (problem := _problem(requirement))]
+        if extra == "":
+            versions = ", ".join(
+                f"{name} {_installed(name) or 'missing'}" for name in ("numpy", "tokenizers", "pyarrow")
+            )
+            value = f"Python {platform.python_version()}, {versions}"
+            state: Literal["ok", "bad"] = "bad" if problems else "ok"
+            yield Finding("core", "; ".join(problems) or value, state, "pip install albert-lite" if problems else "")
+        elif problems:
+            yield Finding(f"[{extra}]", "; ".join(problems), "note", f"pip install 'albert-lite[{extra}]'")
+        else:
+            yield Finding(f"[{extra}]", ", ".join(f"{_name(item)} {_installed(_name(item))}" for item in wanted[extra]))
+
+
+def _torch() -> Iterator[Finding]:
+    """Load torch, with the CPU protected first, and say what it will run on."""
+    from albert.hardware import advise_precision, count_threads, find_device, protect_cpu, read_cpuinfo
+
+    amx = protect_cpu()
+    try:
+        device = find_device()
+        import torch
+    except (ImportError, OSError) as problem:
+        yield Finding("torch", f"can't be loaded: {problem}", "bad", "pip install --force-reinstall torch==2.13.0")
+        return
+    yield Finding("torch", torch.__version__)
+    model = next((line.split(":", 1)[1].strip() for line in read_cpuinfo().splitlines() if "model name" in line), "")
+    named = torch.cuda.get_device_name() if device == "cuda" else model or platform.processor()
+    yield Finding("device", f"{device} ({named})" if named else device)
+    yield Finding("threads", f"{count_threads()} (physical cores this process may use)")
+    yield Finding("precision", advise_precision(device))
+    if not amx.announced:
+        yield Finding("AMX", "none announced")
+    elif amx.works:
+        yield Finding("AMX", f"works ({amx.source})")
+    else:
+        ceiling = os.environ.get("ONEDNN_MAX_CPU_ISA", "")
+        fix = f"nothing to do: oneDNN is held at {ceiling}; other programs need that variable too"
+        yield Finding("AMX", f"announced but not used ({amx.source})", "note", fix)
+
+
+def _requirements() -> dict[str, list[str]]:
+    """List the requirements by extra, the core's under the empty name; `dev` is for contributors only."""
+    wanted: dict[str, list[str]] = {"": []}
+    for line in metadata.requires("albert-lite") or []:
+        requirement, _, marker = line.partition(";")
+        extra = marker.partition("extra ==")[2].strip().strip("\"'")
+        wanted.setdefault(extra, []).append(requirement.strip())
+    wanted.pop("dev", None)
+    return wanted
+
+
+def _problem(requirement: str) -> str:
+    """Say what is wrong with an installed package, or nothing."""
+    name = _name(requirement)
+    installed = _installed(name)
+    if not installed:
+        return f"{name} is missing"
+    rule = requirement[len(name) :].strip()
+    have, want = _release(installed), _release(rule.lstrip("=>"))
+    fits = have[: len(want)] == want if rule.startswith("==") else have >= want
+    return "" if fits else f"{name} {installed} does not fit {requirement}"
+
+
+def _name(requirement: str) -> str:
+    return requirement[: next((i for i, c in enumerate(requirement) if not (c.isalnum() or c in "-_.")), None)]
+
+
+def _installed(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _release(version: str) -> tuple[int, ...]:
+    parts = version.partition("+")[0].split(".")
+    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in parts)
+
+
+def _paint(findings: list[Finding]) -> None:
+    """Draw the report in colour."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    marks = {"ok": ("✓", "green"), "note": ("•", "yellow"), "bad": ("✗", "bold red")}
+    table = Table.grid(padding=(0, 2))
+    for finding in findings:
+        mark, style = marks[finding.state]
+        value = Text(finding.value, style=style if finding.state == "bad" else "")
+        if finding.fix:
+            value.append(f"\n{finding.fix}", style="dim" if finding.state == "note" else "yellow")
+        table.add_row(Text(mark, style=style), Text(finding.name, style="bold"), value)
+    Console().print(table)
