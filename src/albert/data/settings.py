@@ -1,0 +1,52 @@
+"""What a training example is: the choices of the paper, each with its value and its range.
+
+A store, these settings and a sample's number decide an example to the last bit. Knows nothing of batches or processes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from albert.errors import UsageError, did_you_mean
+
+Objective = Literal["sop", "nsp", "none"]
+
+SHORTEST, LONGEST = 64, 8192  # the sequence lengths that can be asked for
+NUM_SPECIAL = 3  # [CLS], [SEP], [SEP]
+
+
+@dataclass(frozen=True)
+class ExampleSettings:
+    """How segment pairs are cut and words are masked; the defaults are the paper's."""
+
+    max_length: int = 512  # tokens of a sequence, special ones included
+    objective: Objective = "sop"
+    short_prob: float = 0.1  # share of sequences with a target drawn from 2..max_length-3
+    mask_prob: float = 0.15  # share of a sequence's tokens to predict
+    max_ngram: int = 3  # words of the longest masked span
+    max_predictions: int | None = None  # per sequence; the paper's code stops at 20, which is 3.9% at length 512
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(SHORTEST <= self.max_length <= LONGEST, "max_length", self.max_length, f"{SHORTEST} to {LONGEST} tokens")
+        if self.objective not in get_args(Objective):
+            known = did_you_mean(str(self.objective), get_args(Objective))
+            raise UsageError(f"objective='{self.objective}' is not one of sop, nsp, none: {known}")
+        _check(0 <= self.short_prob <= 1, "short_prob", self.short_prob, "0 to 1")
+        _check(0 < self.mask_prob <= 1, "mask_prob", self.mask_prob, "more than 0, at most 1")
+        _check(1 <= self.max_ngram <= 16, "max_ngram", self.max_ngram, "1 to 16 words")
+        limit = self.max_predictions
+        _check(limit is None or limit >= 1, "max_predictions", limit, "at least 1, or none for no limit")
+        _check(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2^63 - 1")
+
+    @property
+    def capacity(self) -> int:
+        """Give the tokens of text that fit between the special ones."""
+        return self.max_length - NUM_SPECIAL
+
+
+def _check(holds: bool, field: str, value: float | None, rule: str) -> None:
+    if not holds or (isinstance(value, float) and not math.isfinite(value)):
+        raise UsageError(f"{field}={value} is out of range: use {rule}")
