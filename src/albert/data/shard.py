@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +46,17 @@ class ShardRecord:
     num_unknown: int
     sha256: str
 
+    @classmethod
+    def parse(cls, values: dict[str, Any]) -> ShardRecord:
+        """Check a record that was read from a file."""
+        record = cls(**values)
+        counts = (record.num_tokens, record.num_sentences, record.num_documents, record.num_unknown)
+        if any(type(count) is not int or count < 0 for count in counts) or type(record.sha256) is not str:
+            raise ValueError(f"a shard's record is {values}")
+        return record
 
-def token_type(vocab_size: int) -> np.dtype[np.uint16] | np.dtype[np.uint32]:
+
+def token_type(vocab_size: int) -> np.dtype[Any]:
     """Choose the smallest number that holds every id."""
     return np.dtype("<u2") if vocab_size <= 2**16 else np.dtype("<u4")
 
@@ -63,7 +73,7 @@ def pack_shard(
     lists = list(sentences)
     lengths = np.fromiter(map(len, lists), BOUNDARY, len(lists))
     counts = np.asarray(sentence_counts, dtype=BOUNDARY)
-    tokens: Tokens = np.fromiter(chain.from_iterable(lists), token_type(vocab_size), int(lengths.sum()))
+    tokens = np.fromiter(chain.from_iterable(lists), token_type(vocab_size), int(lengths.sum()))
     return pack_arrays(tokens, lengths, counts, unk_id=unk_id)
 
 
@@ -71,8 +81,9 @@ def pack_arrays(
     tokens: Tokens, lengths: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], *, unk_id: int
 ) -> tuple[bytes, ShardRecord]:
     """Make a shard's bytes of its tokens, the length of each sentence and the number of sentences of each document."""
-    assert lengths.all() and counts.all(), "an empty sentence or document"
-    assert counts.sum() == lengths.size and lengths.sum() == tokens.size, "boundaries that don't fit"
+    assert lengths.all(), "an empty sentence"
+    assert counts.all(), "an empty document"
+    assert (counts.sum(), lengths.sum()) == (lengths.size, tokens.size), "boundaries that don't fit"
     contents = b"".join((_offsets(counts), _offsets(lengths), tokens.tobytes()))
     record = ShardRecord(
         num_tokens=tokens.size,

@@ -1,8 +1,8 @@
 """The token store: a corpus as token ids in memory-mapped shards, complete in itself.
 
 A folder of shards (shard.py), the tokenizer that made them, and `manifest.json`: the tokenizer's fingerprint, counts,
-checksums, the settings and inputs of the build. Opening is cheap and reads no token; `verify` reads them all. A shard of
-another size than the manifest says, and another tokenizer, are refused by name.
+checksums, the settings and inputs of the build. Opening is cheap and reads no token; `verify` reads them all. A shard
+of another size than the manifest says, and another tokenizer, are refused by name.
 """
 
 from __future__ import annotations
@@ -46,25 +46,22 @@ class Manifest:
     @classmethod
     def load(cls, folder: Path) -> Manifest:
         """Read a manifest from outside and check its form."""
-        path = folder / MANIFEST
-        values = read_json(path, error=DataError)
+        return cls.parse(read_json(folder / MANIFEST, error=DataError), folder / MANIFEST)
+
+    @classmethod
+    def parse(cls, values: dict[str, Any], path: Path) -> Manifest:
+        """Check the form of a manifest that was read from a file."""
         if values.get("format") != FORMAT:
-            raise DataError(
-                f"{path}: format {values.get('format')!r}, this version reads {FORMAT}: build the store again"
-            )
+            raise DataError(f"{path}: format {values.get('format')!r}, this version reads {FORMAT}: build it again")
         try:
-            shards = tuple(ShardRecord(**record) for record in values["shards"])
+            shards = tuple(ShardRecord.parse(record) for record in values["shards"])
             known = {item.name: values[item.name] for item in fields(cls) if item.name in values}
             manifest = cls(**known | {"shards": shards, "inputs": tuple(values.get("inputs", ()))})
-        except (TypeError, KeyError) as problem:
-            raise DataError(f"{path}: is not a manifest ({problem}): build the store again") from problem
-        counts = [getattr(record, name) for record in shards for name in _COUNTS]
-        if not isinstance(manifest.vocab_size, int) or any(not isinstance(n, int) or n < 0 for n in counts):
-            raise DataError(f"{path}: a count is not a whole number: build the store again")
+        except (TypeError, KeyError, ValueError) as problem:
+            raise DataError(f"{path}: is not the manifest of a store ({problem}): build it again") from problem
+        if type(manifest.vocab_size) is not int or type(manifest.tokenizer) is not str:
+            raise DataError(f"{path}: vocab_size must be a whole number and tokenizer a text: build it again")
         return manifest
-
-
-_COUNTS = ("num_tokens", "num_sentences", "num_documents", "num_unknown")
 
 
 def total(shards: Iterable[ShardRecord], name: str) -> int:
@@ -131,7 +128,8 @@ class TokenStore:
         if tokenizer.fingerprint != self.manifest.tokenizer:
             raise DataError(
                 f"{self.folder}: built with tokenizer {self.manifest.tokenizer[:12]} "
-                f"({self.manifest.vocab_size:,} pieces), not with {tokenizer.fingerprint[:12]} ({tokenizer.vocab_size:,} pieces): "
+                f"({self.manifest.vocab_size:,} pieces), not with {tokenizer.fingerprint[:12]} "
+                f"({tokenizer.vocab_size:,} pieces): "
                 f"use the one in {self.folder / TOKENIZER} or build the store again"
             )
 
