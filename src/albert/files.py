@@ -1,34 +1,52 @@
 """Files that are whole or absent: atomic writes, bounded JSON, checksums, one owner per folder.
 
-A write goes to a temporary sibling, is flushed to disk, and only then takes the final name, so a crash or a full
-disk leaves what was there before. Knows nothing of what the files mean.
+A write goes to a hidden temporary sibling, is flushed to disk, and only then takes the final name, so a crash or a
+full disk leaves what was there before. A writer holds a lock on its temporary; what a killed one left behind is
+removed by the next writer of the same name. Knows nothing of what the files mean.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
-import fcntl
+import glob
 import hashlib
 import json
+import logging
 import os
+import secrets
 import shutil
-import tempfile
+import stat
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from albert.errors import AlbertError, ModelError, ResourceError, UsageError
 
+if sys.platform != "win32":
+    import fcntl
+
+log = logging.getLogger(__name__)
+
 JSON_LIMIT = 64 * 2**20  # a tokenizer.json of a large vocabulary is 10 MB; nothing honest is larger than this
+FRESH = 60.0  # seconds in which an unlocked temporary may be one that its writer has not locked yet
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_MISPLACED = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 def resource_error(error: OSError, path: Path | str) -> AlbertError | None:
-    """Turn a full disk or quota into the error that names the path and the fix."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    """Turn a full disk, a forbidden or an impossible place into the error that names the path and the fix."""
+    if error.errno in _FULL:
         return ResourceError(f"{path}: no space left ({error.strerror}): free some disk or write elsewhere")
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return UsageError(f"{path}: can't be written ({error.strerror}): choose another folder")
+    if error.errno in _FORBIDDEN:
+        return UsageError(f"{path}: not allowed ({error.strerror}): change its permissions or choose another place")
+    if error.errno in _MISPLACED:
+        return UsageError(f"{path}: can't be there ({error.strerror}): choose another place")
     return None
 
 
@@ -36,67 +54,112 @@ def resource_error(error: OSError, path: Path | str) -> AlbertError | None:
 def atomic_write(path: Path | str) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under its name only when the block ends well."""
     path = Path(path)
-    temporary: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        temporary = Path(name)
-        os.fchmod(handle, 0o666 & ~_umask())
-        with os.fdopen(handle, "wb") as file:
+    with _temporary_sibling(path) as temporary:
+        with temporary.open("xb") as file:
+            _lock(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        sync_folder(path.parent)
-    except BaseException as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and (named := resource_error(error, path)):
-            raise named from error
-        raise
 
 
 @contextmanager
 def atomic_folder(path: Path | str) -> Iterator[Path]:
-    """Give a temporary folder that replaces `path` as a whole when the block ends well."""
-    path = Path(path)
-    temporary: Path | None = None
+    """Give a temporary folder that replaces `path` as a whole when the block ends well.
+
+    A folder that holds anything the new one does not have is refused: it is somebody's, not an older version.
+    """
+    path = Path(path).resolve()  # a link to a folder keeps pointing at it
+    with _temporary_sibling(path) as temporary:
+        temporary.mkdir()
+        with _locked(temporary):
+            yield temporary
+            for item in [*temporary.rglob("*"), temporary]:
+                if item.is_file() or item.is_dir():
+                    sync(item)
+            if path.is_dir():
+                foreign = sorted({item.name for item in path.iterdir()} - {item.name for item in temporary.iterdir()})
+                if foreign:
+                    raise UsageError(
+                        f"{path}: holds {', '.join(foreign[:5])}, which would be lost: choose another folder"
+                    )
+                _swap(temporary, path)
+                shutil.rmtree(temporary, ignore_errors=True)
+            else:
+                os.rename(temporary, path)
+
+
+@contextmanager
+def _temporary_sibling(path: Path) -> Iterator[Path]:
+    """Give a free hidden name beside `path`, and see to it that nothing stays there if the block fails."""
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"))
-        temporary.chmod(0o777 & ~_umask())
+        _remove_orphans(path)
         yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                sync_file(file)
-        if path.exists():
-            old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
-            os.rename(path, old / "old")
-            os.rename(temporary, path)
-            shutil.rmtree(old)
-        else:
-            os.rename(temporary, path)
-        sync_folder(path.parent)
+        sync(path.parent)
     except BaseException as error:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-        if isinstance(error, OSError) and (named := resource_error(error, path)):
+        _remove(temporary)
+        if isinstance(error, OSError) and _is_about(error, path) and (named := resource_error(error, path)):
             raise named from error
         raise
 
 
-def sync_file(path: Path) -> None:
-    """Flush a closed file to disk."""
+def _is_about(error: OSError, path: Path) -> bool:
+    """Tell whether an error comes from writing here, not from something else that the caller's block does."""
+    name = error.filename
+    return not isinstance(name, str | bytes) or Path(os.fsdecode(name)).is_relative_to(path.parent)
+
+
+def _remove_orphans(path: Path) -> None:
+    """Remove the temporaries of killed writers: nobody holds their lock."""
+    for orphan in path.parent.glob(f".{glob.escape(path.name[:100])}.????????.tmp"):
+        try:
+            with _locked(orphan) as held:
+                if held and time.time() - orphan.stat().st_mtime > FRESH:
+                    _remove(orphan)
+        except OSError:  # its writer was quicker
+            continue
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def _swap(new: Path, old: Path) -> None:
+    """Exchange two folders: in one step on Linux, in two that are undone on failure elsewhere."""
+    if sys.platform == "linux":
+        here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
+        if renameat2 and renameat2(here, os.fsencode(new), here, os.fsencode(old), exchange) == 0:
+            return
+    aside = new.with_suffix(".old")
+    os.rename(old, aside)
+    try:
+        os.rename(new, old)
+    except OSError:
+        os.rename(aside, old)
+        raise
+    os.rename(aside, new)
+
+
+def sync(path: Path) -> None:
+    """Flush a closed file, or a folder's entries, to disk, so that they survive a power cut."""
+    folder = path.is_dir()
+    if folder and sys.platform == "win32":
+        return  # Windows has no such thing
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as problem:
+        if not folder or problem.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems can't, for folders
+            raise
     finally:
         os.close(handle)
-
-
-def sync_folder(path: Path) -> None:
-    """Flush a folder's entries to disk, so that a rename survives a power cut."""
-    sync_file(path)
 
 
 def write_json(path: Path | str, value: Any) -> None:
@@ -105,14 +168,15 @@ def write_json(path: Path | str, value: Any) -> None:
         file.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def read_json(
-    path: Path | str, *, error: type[AlbertError] = ModelError, limit: int = JSON_LIMIT
-) -> dict[str, Any]:
+def read_json(path: Path | str, *, error: type[AlbertError] = ModelError, limit: int = JSON_LIMIT) -> dict[str, Any]:
     """Read a JSON object from outside: bounded in size and depth, never a traceback."""
     path = Path(path)
     try:
-        if path.stat().st_size > limit:
-            raise error(f"{path}: {path.stat().st_size:,} bytes, more than the {limit:,} that such a file can have")
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):  # a pipe would block, a device would never end
+            raise error(f"{path}: is not a regular file")
+        if facts.st_size > limit:
+            raise error(f"{path}: {facts.st_size:,} bytes, more than the {limit:,} that such a file can have")
         value = json.loads(path.read_bytes())
     except OSError as problem:
         raise error(f"{path}: can't be read ({problem.strerror})") from problem
@@ -126,7 +190,7 @@ def read_json(
 
 def sha256(path: Path | str) -> str:
     """Hash a file's contents."""
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -134,18 +198,44 @@ def sha256(path: Path | str) -> str:
 def sole_owner(folder: Path | str) -> Iterator[None]:
     """Hold a folder for this process; a second one is refused. The lock dies with its process."""
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "a+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as problem:
-            raise UsageError(f"{folder}: another process is writing here: wait for it or choose another folder") from (
-                problem
-            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / ".lock").open("a+b")
+    except OSError as problem:
+        raise resource_error(problem, folder) or problem from problem
+    with file:
+        if _lock(file.fileno()) is False:
+            file.seek(0)
+            owner = file.read(20).decode(errors="replace").strip()
+            raise UsageError(f"{folder}: process {owner} is writing here: wait for it or choose another folder")
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n".encode())
+        file.flush()
         yield
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+@contextmanager
+def _locked(path: Path) -> Iterator[bool]:
+    """Hold the lock of a file or folder for the block, if nobody else does."""
+    if sys.platform == "win32":
+        yield False
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        yield _lock(handle) is True
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool | None:
+    """Take a lock that dies with the process: True taken, False somebody has it, None there are no locks here."""
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as problem:  # some network file systems
+        log.debug("no locks here: %s", problem)
+        return None
+    return True
