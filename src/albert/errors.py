@@ -47,7 +47,7 @@ class Interrupted(AlbertError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Say which known word is near, or list them when none is."""
+    """Say which known words are near, by spelling or by containing the word, or list them when none is."""
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names)}"
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6) or [name for name in names if word in name]
+    return f"did you mean {' or '.join(repr(name) for name in near)}?" if near else f"known: {', '.join(names)}"

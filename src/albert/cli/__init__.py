@@ -6,14 +6,17 @@ Commands import their stage inside the function, so that `albert --help` loads n
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import traceback
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 import albert
-from albert.cli import data, doctor, tokenizer
-from albert.errors import AlbertError, Interrupted, ResourceError
+from albert.cli import data, doctor, info, study, tokenizer
+from albert.errors import AlbertError, Interrupted, ResourceError, UsageError
 from albert.files import resource_error
 
 app = typer.Typer(
@@ -27,6 +30,8 @@ app = typer.Typer(
 app.command("doctor")(doctor.doctor)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
+app.command("info")(info.info)
+app.add_typer(study.app, name="study")
 
 
 def _version(value: bool) -> None:
@@ -47,35 +52,62 @@ def options(
 
 def main() -> None:
     """Run the command line and end the process with the documented exit code."""
-    debug = "--debug" in sys.argv[1:]
-    arguments = [word for word in sys.argv[1:] if word != "--debug"]  # accepted anywhere on the line
+    words = sys.argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    debug = "--debug" in words[:end]
+    arguments = [word for word in words[:end] if word != "--debug"] + words[end:]  # accepted anywhere on the line
+    _treat_termination_as_interrupt()
     try:
-        app(args=arguments, prog_name="albert", standalone_mode=True)
-    except (AlbertError, OSError, MemoryError, KeyboardInterrupt) as error:
+        try:
+            app(args=arguments, prog_name="albert")
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where a reader that left or a full disk can still be reported
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):
+            _end_quietly()
+        if stop.code == Interrupted.exit_code:
+            print("interrupted", file=sys.stderr)
+        raise
+    except BrokenPipeError:
+        _end_quietly()
+    except (Exception, KeyboardInterrupt) as error:
         if debug:
-            raise
-        if isinstance(error, BrokenPipeError):  # `albert … | head`: the reader left, nothing is wrong
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
+            traceback.print_exception(error)
         failure = _named(error)
         print(f"error: {failure}", file=sys.stderr)
         sys.exit(failure.exit_code)
-    except Exception as error:  # a defect of ours: still no traceback, but say how to get it
-        if debug:
-            raise
-        print(f"error: {type(error).__name__}: {error}\n(a defect: run again with --debug)", file=sys.stderr)
-        sys.exit(1)
 
 
 def _named(error: BaseException) -> AlbertError:
-    match error:
-        case AlbertError():
-            return error
-        case KeyboardInterrupt():
-            return Interrupted("interrupted")
-        case MemoryError():
-            return ResourceError("out of memory: use smaller batches or pieces")
-        case OSError():
-            named = resource_error(error, error.filename or "output")
-            return named or AlbertError(f"{error.filename or 'file'}: {error.strerror or error}")
-    raise AssertionError(error)
+    """Give the error that a user sees; what has no name is a defect of ours: say how to get its traceback."""
+    if isinstance(error, AlbertError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted("interrupted")
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate" in str(error):
+        return ResourceError("out of memory: use smaller batches or pieces")
+    if isinstance(error, OSError) and (named := resource_error(error, error.filename or "output")):
+        return named
+    if isinstance(error, OSError) and error.filename is not None:
+        return UsageError(f"{error.filename}: {error.strerror or error}")
+    return AlbertError(f"{type(error).__name__}: {error}\n(a defect: run again with --debug)")
+
+
+def _end_quietly() -> None:
+    """End well: in `albert … | head` the reader left, and nothing is wrong."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(0)
+
+
+def _treat_termination_as_interrupt() -> None:
+    """Let SIGTERM clean up as Ctrl-C does; workers forked later still die of it at once."""
+    owner = os.getpid()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if os.getpid() == owner:
+            raise KeyboardInterrupt
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, stop)

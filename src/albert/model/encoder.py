@@ -122,9 +122,9 @@ class Encoder(nn.Module):
 
     def forward(self, packed: Packed, *, depth: int | None = None, all_layers: bool = False) -> Encoded:
         """Encode a batch; an all-shared model runs at any depth."""
-        if max(packed.lengths) > self.config.max_position_embeddings:
+        if packed.longest > self.config.max_position_embeddings:
             raise DataError(
-                f"a text of {max(packed.lengths):,} tokens, but the model has {self.config.max_position_embeddings:,} "
+                f"a text of {packed.longest:,} tokens, but the model has {self.config.max_position_embeddings:,} "
                 "positions: shorten it or train with a larger max_position_embeddings"
             )
         x = self.embeddings(packed)  # [T, E]

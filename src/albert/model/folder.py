@@ -8,16 +8,13 @@ new or dropped and are listed. A model that transformers would open and compute 
 
 from __future__ import annotations
 
-import json
 import logging
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -25,6 +22,7 @@ from albert.errors import ModelError
 from albert.files import atomic_folder, read_json, write_json
 from albert.model.albert import HEADS, Albert, initialise
 from albert.model.config import AlbertConfig, from_json, to_json
+from albert.model.tensor_file import read_header, read_tensors
 from albert.model.weights import BACKBONE, Entry, expand, is_ignored
 from albert.tokenizer import Tokenizer
 
@@ -40,8 +38,8 @@ ARCHITECTURES: dict[str, tuple[str, ...]] = {
     "AlbertForTokenClassification": ("tags",),
     "AlbertForQuestionAnswering": ("span",),
 }
-HEADER_LIMIT = 100_000_000  # safetensors' own
-DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}
+
+CONFIG_LIMIT = 8 * 2**20  # id2label of many labels; nothing honest is larger
 
 
 @dataclass(frozen=True)
@@ -63,33 +61,58 @@ def transformers_opens(config: AlbertConfig, heads: Sequence[str]) -> bool:
     return config.sharing in ("all", "none") and architecture(heads) is not None
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """How a weight file fills a model: decided from headers, before anything is allocated."""
+
+    config: AlbertConfig
+    heads: tuple[str, ...]
+    pooler: bool
+    sources: dict[str, str]  # our parameter → tensor in the file
+    new: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
 def load_model(folder: Path | str, heads: Sequence[str] | None = None, *, seed: int = 0) -> Loaded:
     """Read a model; `heads` defaults to those the folder was written with. New heads are drawn with `seed`."""
     folder = Path(folder)
-    values = read_json(folder / "config.json", limit=8 * 2**20)
+    values = read_json(folder / "config.json", limit=CONFIG_LIMIT)
     config = from_json(values, source=folder / "config.json")
     if heads is None:
-        heads = _stored_heads(values, source=folder / "config.json")
-    path = weights_path(folder)
-    header = read_header(path)
-    found = {_with_prefix(name): name for name in header if not is_ignored(name)}
+        heads = stored_heads(values, source=folder / "config.json")
+    plan = _plan(weights_path(folder), config, heads)
+    with torch.device("meta"):
+        model = Albert(plan.config, plan.heads, pooler=plan.pooler)
+    model.to_empty(device="cpu")
+    generator = torch.Generator().manual_seed(seed)
+    for name in sorted({".".join(parameter.split(".")[:2]) for parameter in plan.new}):  # heads.x, encoder.pooler
+        initialise(model.get_submodule(name), config.initializer_range, generator=generator)
+    parameters = dict(model.named_parameters())
+    with torch.no_grad():
+        tensors = read_tensors(weights_path(folder), list(plan.sources.values()))
+        for ours, tensor in zip(plan.sources, tensors, strict=True):
+            parameters[ours].copy_(tensor)
+    if plan.new:
+        log.info("%s: drawn at random, not in the folder: %s", folder, ", ".join(plan.new))
+    if plan.dropped:
+        log.info("%s: not used: %s", folder, ", ".join(plan.dropped))
+    return Loaded(model.eval(), plan.new, plan.dropped)
+
+
+def check_weights(folder: Path, config: AlbertConfig, heads: Sequence[str]) -> AlbertConfig:
+    """Check a folder's weights against its configuration by their header; give the configuration as it will load."""
+    return _plan(weights_path(folder), config, heads).config
+
+
+def _plan(path: Path, config: AlbertConfig, heads: Sequence[str]) -> _Plan:
+    header = read_header(path, ignore=is_ignored)
+    found = {_with_prefix(name): name for name in header}
     config = replace(config, project_equal=_keeps_projection(config, found, path))
     pooler = f"{BACKBONE}pooler.weight" in found or not heads or any(HEADS[head].pooled for head in heads)
     entries = expand(config, heads, pooler=pooler)
     new, dropped = _compare(entries, {hf: header[name] for hf, name in found.items()}, config, path)
-
-    with torch.device("meta"):
-        model = Albert(config, heads, pooler=pooler)
-    model.to_empty(device="cpu")
-    generator = torch.Generator().manual_seed(seed)
-    for name in sorted({".".join(parameter.split(".")[:2]) for parameter in new}):  # heads.x or encoder.pooler, whole
-        initialise(model.get_submodule(name), config.initializer_range, generator=generator)
-    _fill(model, {entry.ours: found[entry.hf] for entry in entries if entry.ours not in new}, path)
-    if new:
-        log.info("%s: drawn at random, not in the folder: %s", folder, ", ".join(new))
-    if dropped:
-        log.info("%s: not used: %s", folder, ", ".join(dropped))
-    return Loaded(model.eval(), new, dropped)
+    sources = {entry.ours: found[entry.hf] for entry in entries if entry.ours not in new}
+    return _Plan(config, tuple(heads), pooler, sources, new, dropped)
 
 
 def save_model(
@@ -131,36 +154,8 @@ def weights_path(folder: Path) -> Path:
     raise ModelError(f"{folder}: no model.safetensors: not a model folder")
 
 
-def read_header(path: Path) -> dict[str, tuple[int, ...]]:
-    """Read names and shapes from a safetensors file's header, checked against the file's size."""
-    try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            prefix = file.read(8)
-            length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else HEADER_LIMIT + 1
-            if length > min(HEADER_LIMIT, size - 8):
-                raise ModelError(f"{path}: not a safetensors file, or cut short")
-            header = json.loads(file.read(length))
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: the header is not valid JSON: damaged, or not a safetensors file") from error
-    except OSError as error:
-        raise ModelError(f"{path}: can't be read ({error.strerror})") from error
-    if not isinstance(header, dict):
-        raise ModelError(f"{path}: the header is not a JSON object: damaged, or not a safetensors file")
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        shape = entry.get("shape") if isinstance(entry, dict) else None
-        if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
-            raise ModelError(f"{path}: tensor '{name}' has no valid shape: the header is damaged")
-        if not is_ignored(name) and entry.get("dtype") not in DTYPES:
-            raise ModelError(f"{path}: tensor '{name}' has dtype {entry.get('dtype')!r}; known: {', '.join(DTYPES)}")
-        shapes[name] = tuple(shape)
-    return shapes
-
-
-def _stored_heads(values: Mapping[str, Any], *, source: Path) -> tuple[str, ...]:
+def stored_heads(values: Mapping[str, Any], *, source: Path) -> tuple[str, ...]:
+    """Read which heads a folder was written with."""
     if values.get("model_type") == "albert-lite":
         heads = values.get("heads", [])
         if not isinstance(heads, list) or any(head not in HEADS for head in heads):
@@ -185,7 +180,7 @@ def _keeps_projection(config: AlbertConfig, found: Mapping[str, str], path: Path
     names = [found.get(f"{BACKBONE}encoder.embedding_hidden_mapping_in.{part}") for part in ("weight", "bias")]
     if names[0] is None or names[1] is None:
         return False
-    weight, bias = _read(path, [names[0], names[1]])
+    weight, bias = read_tensors(path, [names[0], names[1]])
     size = config.hidden_size
     if weight.shape != (size, size) or bias.shape != (size,):
         return True  # the comparison of shapes will name it
@@ -227,21 +222,6 @@ def _compare(
 
 def _head_of(entry: Entry) -> str | None:
     return entry.ours.split(".")[1] if entry.ours.startswith("heads.") else None
-
-
-def _fill(model: Albert, sources: Mapping[str, str], path: Path) -> None:
-    parameters = dict(model.named_parameters())
-    with torch.no_grad():
-        for ours, tensor in zip(sources, _read(path, list(sources.values())), strict=True):
-            parameters[ours].copy_(tensor)
-
-
-def _read(path: Path, names: Sequence[str]) -> list[Tensor]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            return [file.get_tensor(name) for name in names]
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path}: damaged or cut short ({error})") from error
 
 
 def _tensors(model: Albert, *, dtype: torch.dtype) -> dict[str, Tensor]:

@@ -37,13 +37,10 @@ class Packed:
     segment_ids: Tensor  # [T]
     position_ids: Tensor  # [T] counted from 0 in each text
     starts: Tensor  # [B]
-    lengths: tuple[int, ...]  # B of them
+    lengths: tuple[int, ...]  # B of them; a compiled graph that reads them is compiled anew for every batch
+    longest: int  # S
+    uniform: bool  # whether all texts have that length
     rows: Rows | None = None
-
-    @property
-    def uniform_length(self) -> int | None:
-        """Give the common length of all texts, if they have one."""
-        return self.lengths[0] if len(set(self.lengths)) == 1 else None
 
     @classmethod
     def from_batch(cls, batch: Batch, device: torch.device | str = "cpu", *, padded: bool | None = None) -> Packed:
@@ -59,8 +56,8 @@ class Packed:
             return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
         rows = None
-        if padded and len(set(lengths)) > 1:
-            longest = max(lengths)
+        longest, uniform = max(lengths), len(set(lengths)) == 1
+        if padded and not uniform:
             column = np.minimum(np.arange(longest), batch.lengths[:, None] - 1)  # [B, S]
             row_of_token = np.repeat(np.arange(len(lengths)), batch.lengths)  # [T]
             bias = np.where(np.arange(longest) < batch.lengths[:, None], 0.0, -10000.0).astype(np.float32)
@@ -75,6 +72,8 @@ class Packed:
             position_ids=move(positions),
             starts=move(starts),
             lengths=lengths,
+            longest=longest,
+            uniform=uniform,
             rows=rows,
         )
 
@@ -83,15 +82,15 @@ def attend(query: Tensor, key: Tensor, value: Tensor, *, packed: Packed, num_hea
     """Let every token attend to the tokens of its own text: [T, H] three times in, [T, H] out."""
     tokens, width = query.shape
     heads = (num_heads, width // num_heads)  # N, D
-    if length := packed.uniform_length:
-        q, k, v = (x.view(-1, length, *heads).transpose(1, 2) for x in (query, key, value))  # [B, N, S, D]
+    if packed.uniform:
+        q, k, v = (x.view(-1, packed.longest, *heads).transpose(1, 2) for x in (query, key, value))  # [B, N, S, D]
         mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
         return mixed.transpose(1, 2).reshape(tokens, width)
     if packed.rows is not None:
-        longest = packed.rows.bias.shape[-1]
         # index_select, not x[idx]: the backward of x[idx] is not deterministic on CPU, and slow.
         q, k, v = (
-            x.index_select(0, packed.rows.gather).view(-1, longest, *heads).transpose(1, 2) for x in (query, key, value)
+            x.index_select(0, packed.rows.gather).view(-1, packed.longest, *heads).transpose(1, 2)
+            for x in (query, key, value)
         )  # [B, N, S, D]
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=packed.rows.bias.to(q.dtype), dropout_p=dropout)
         return mixed.transpose(1, 2).reshape(-1, width).index_select(0, packed.rows.scatter)

@@ -58,5 +58,6 @@ def preset(name: str) -> AlbertConfig:
     """Give the configuration of a preset."""
     known = full_name(name)
     if known is None:
-        raise UsageError(f"'{name}' is neither a folder nor a preset: {did_you_mean(name, PRESETS)}")
+        short = {preset.removeprefix("albert-").removesuffix("-v2") for preset in PRESETS}
+        raise UsageError(f"'{name}' is neither a model folder nor a preset: {did_you_mean(name, short)}")
     return PRESETS[known]

@@ -1,0 +1,47 @@
+"""Where a model argument points: a folder, a name shipped with the package, or a hub id.
+
+Hub ids (`owner/name`) are fetched only with the extra `hub` installed and only the files that a model folder has;
+never code, never pickles.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+from pathlib import Path
+
+from albert.errors import ModelError, UsageError, did_you_mean
+
+HUB_FILES = ["config.json", "model.safetensors", "spiece.model", "tokenizer.json", "tokenizer_config.json", "README.md"]
+SHIPPED = Path(str(importlib.resources.files("albert"))) / "models"
+
+
+def shipped_models() -> list[str]:
+    """List the models that come with the package."""
+    return sorted(folder.name for folder in SHIPPED.glob("*") if (folder / "config.json").is_file())
+
+
+def locate(name: str | Path) -> Path:
+    """Give the folder that a model argument means."""
+    path = Path(name)
+    if path.is_dir():
+        return path
+    if str(name) in shipped_models():
+        return SHIPPED / str(name)
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)) and not path.parent.exists():
+        return _fetch(str(name))
+    hint = f"; shipped models: {did_you_mean(str(name), shipped_models())}" if shipped_models() else ""
+    raise UsageError(f"{name}: no such model folder{hint}")
+
+
+def _fetch(hub_id: str) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise UsageError(
+            f"{hub_id}: no such folder; to fetch a model of that name from the hub: pip install 'albert-lite[hub]'"
+        ) from error
+    try:
+        return Path(snapshot_download(hub_id, allow_patterns=HUB_FILES))
+    except Exception as error:  # the hub client raises dozens of types: network, names, permissions
+        raise ModelError(f"{hub_id}: no such folder, and the hub did not give it ({type(error).__name__})") from error
