@@ -53,6 +53,7 @@ class BuildProgress:
     bytes_done: int  # of the input files as they lie on disk
     bytes_total: int
     num_tokens: int
+    num_new_tokens: int  # of this run
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,8 @@ def build_store(
             refuse_other_build(folder, earlier.plan, plan)
         finished = dict(earlier.finished) if earlier else {}
         damaged = _take_damaged(folder, finished, vocab_size=plan.vocab_size)
+        if earlier and earlier.complete:
+            (folder / UNFINISHED).unlink(missing_ok=True)  # killed between the last two steps of a build
         if earlier and earlier.complete and not damaged:
             return BuildResult(TokenStore.open(folder), 0, ())
         if earlier:
@@ -147,7 +150,6 @@ def refuse_other_folder(folder: Path) -> None:
 def read_earlier(folder: Path) -> Earlier | None:
     """Read what an earlier run left."""
     if (folder / MANIFEST).exists():
-        (folder / UNFINISHED).unlink(missing_ok=True)  # killed between the last two steps of a build
         manifest = Manifest.load(folder)
         return Earlier(manifest, dict(enumerate(manifest.shards)), complete=True)
     if (folder / UNFINISHED).exists():
@@ -188,7 +190,9 @@ def _refuse_other_versions(folder: Path, old: Manifest, new: Manifest) -> None:
 
 
 def _leftover(path: Path) -> bool:
-    return path.name.startswith(".") and path.suffix in (".tmp", ".old")  # the names that albert.files gives
+    """Tell a temporary of ours, left by a kill: this process owns the folder, so nobody is writing it."""
+    ours = (".shard-", f".{MANIFEST}", f".{UNFINISHED}", f".{TOKENIZER}")
+    return path.name.startswith(ours) and path.suffix in (".tmp", ".old")
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -266,15 +270,15 @@ class _Build:
         self._keep_tokenizer()
         job = Job(self.tokenizer, self.plan.settings["language"])
         bytes_total = sum(file["bytes"] for file in self.plan.inputs)
-        num_tokens = total(self.finished.values(), "num_tokens")
+        old_tokens, new_tokens = total(self.finished.values(), "num_tokens"), 0
         missing = (part for part in parts if part.index not in self.finished)
         with closing(self.engine.encode(missing, job)) as results:
             for encoded in results:
                 keep(encoded)
                 self.finished[encoded.index] = encoded.record
                 self.num_built += 1
-                num_tokens += encoded.record.num_tokens
-                self.progress(BuildProgress(encoded.bytes_read, bytes_total, num_tokens))
+                new_tokens += encoded.record.num_tokens
+                self.progress(BuildProgress(encoded.bytes_read, bytes_total, old_tokens + new_tokens, new_tokens))
 
     def _keep_tokenizer(self) -> None:
         try:

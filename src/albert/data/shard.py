@@ -120,10 +120,15 @@ def open_shard(path: Path, record: ShardRecord, *, vocab_size: int) -> Shard:
     )
 
 
+def shard_size(record: ShardRecord, *, vocab_size: int) -> int:
+    """Give the bytes of a shard's file."""
+    boundaries = record.num_documents + record.num_sentences + 2
+    return boundaries * BOUNDARY.itemsize + record.num_tokens * token_type(vocab_size).itemsize
+
+
 def wrong_size(path: Path, record: ShardRecord, *, vocab_size: int) -> str | None:
     """Say what is wrong with a shard's size, if anything."""
-    boundaries = record.num_documents + record.num_sentences + 2
-    expected = boundaries * BOUNDARY.itemsize + record.num_tokens * token_type(vocab_size).itemsize
+    expected = shard_size(record, vocab_size=vocab_size)
     try:
         size = path.stat().st_size
     except OSError as problem:

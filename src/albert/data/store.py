@@ -14,7 +14,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
-from albert.data.shard import Shard, ShardRecord, damage, open_shard, pack_shard, shard_name, write_shard, wrong_size
+from albert.data.shard import (
+    Shard,
+    ShardRecord,
+    damage,
+    open_shard,
+    pack_shard,
+    shard_name,
+    shard_size,
+    write_shard,
+    wrong_size,
+)
 from albert.errors import DataError
 from albert.files import read_json, write_json
 from albert.tokenizer import Tokenizer
@@ -87,6 +97,7 @@ class TokenStore:
         self.num_tokens = total(manifest.shards, "num_tokens")
         self.num_sentences = total(manifest.shards, "num_sentences")
         self.num_documents = total(manifest.shards, "num_documents")
+        self.num_unknown = total(manifest.shards, "num_unknown")
 
     @classmethod
     def open(cls, folder: Path | str) -> TokenStore:
@@ -115,6 +126,11 @@ class TokenStore:
         for record in self.manifest.shards:
             digest.update(record.sha256.encode())
         return digest.hexdigest()
+
+    @property
+    def num_bytes(self) -> int:
+        """Give the size of all shards on disk."""
+        return sum(shard_size(record, vocab_size=self.manifest.vocab_size) for record in self.manifest.shards)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -72,7 +72,8 @@ class ReadReport:
     def lines(self) -> list[str]:
         """Say every finding in one line."""
         return [
-            f"{found.count:,} {MEANINGS[key]} (first: {found.first})" for key, found in sorted(self.findings.items())
+            f"{MEANINGS[key]}: {found.count:,}, the first at {found.first}"
+            for key, found in sorted(self.findings.items())
         ]
 
 

@@ -1,0 +1,65 @@
+"""How far a command is, on stderr: a live line on a terminal, else a plain line now and then.
+
+Stages report through a plain callable; they know nothing of this.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+PLAIN_SECONDS = 10.0  # between two plain lines
+
+Show = Callable[[float, str], None]  # what is done, 0 to 1, and a few words
+
+
+@contextmanager
+def progress_line(title: str) -> Iterator[Show]:
+    """Give the function that shows progress while the block runs."""
+    if not sys.stderr.isatty():
+        yield _plain_lines(title)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[words]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as line:
+        task = line.add_task(title, total=1.0, words="")
+
+        def show(done: float, words: str) -> None:
+            line.update(task, completed=done, words=words)
+
+        yield show
+
+
+def _plain_lines(title: str) -> Show:
+    started = last = time.monotonic()
+
+    def show(done: float, words: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < PLAIN_SECONDS:
+            return
+        last = now
+        left = f", {duration((now - started) * (1 - done) / done)} left" if done > 0 else ""
+        print(f"{title}: {done:.0%}, {words}{left}", file=sys.stderr, flush=True)
+
+    return show
+
+
+def duration(seconds: float) -> str:
+    """Say a time in the two units that matter."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, hours = divmod(round(seconds), 60)[0], round(seconds) // 3600
+    if hours:
+        return f"{hours} h {minutes % 60:02} min"
+    return f"{minutes} min {round(seconds) % 60:02} s"
