@@ -6,10 +6,8 @@ Commands import their stage inside the function, so that `albert --help` loads n
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -56,7 +54,6 @@ def main() -> None:
     end = words.index("--") if "--" in words else len(words)
     debug = "--debug" in words[:end]
     arguments = [word for word in words[:end] if word != "--debug"] + words[end:]  # accepted anywhere on the line
-    _treat_termination_as_interrupt()
     try:
         try:
             app(args=arguments, prog_name="albert")
@@ -98,16 +95,3 @@ def _end_quietly() -> None:
     """End well: in `albert … | head` the reader left, and nothing is wrong."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(0)
-
-
-def _treat_termination_as_interrupt() -> None:
-    """Let SIGTERM clean up as Ctrl-C does; workers forked later still die of it at once."""
-    owner = os.getpid()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        if os.getpid() == owner:
-            raise KeyboardInterrupt
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    signal.signal(signal.SIGTERM, stop)

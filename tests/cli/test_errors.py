@@ -1,0 +1,138 @@
+"""What a user meets when something goes wrong: one line, a documented exit code, no traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+# A command line with one more command, which does what it is told.
+STAGE = """
+import sys, typer
+from albert import cli
+from albert.errors import DataError, Interrupted, ModelError, ResourceError, UsageError
+
+@cli.app.command("fail")
+def fail(text: str) -> None:
+    exec(text)
+
+cli.main()
+"""
+
+
+def albert(*arguments: str, script: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script] if script else [sys.executable, "-m", "albert"]
+    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=60)
+
+
+def fail(code: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return albert("fail", code, *options, script=STAGE)
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "message"),
+    [
+        ("raise UsageError('train.batch_size=96: use 64')", 2, "error: train.batch_size=96: use 64\n"),
+        ("raise DataError('a.txt:3: not UTF-8')", 3, "error: a.txt:3: not UTF-8\n"),
+        ("raise ModelError('no config.json')", 4, "error: no config.json\n"),
+        ("raise ResourceError('disk full')", 5, "error: disk full\n"),
+        ("raise MemoryError", 5, "error: out of memory: use smaller batches or pieces\n"),
+        ("raise RuntimeError('DefaultCPUAllocator: can\\'t allocate memory: …')", 5, "error: out of memory"),
+        ("raise Interrupted('saved step 7')", 130, "error: saved step 7\n"),
+        ("raise KeyboardInterrupt", 130, "interrupted\n"),
+        ("open('/no/such/file')", 2, "error: /no/such/file: No such file or directory\n"),
+        ("open('/')", 2, "error: /: can't be there (Is a directory)"),
+        ("import errno; raise OSError(errno.ENOSPC, 'No space left on device')", 5, "error: output: no space left"),
+        ("[][1]", 1, "error: IndexError: list index out of range\n(a defect: run again with --debug)\n"),
+    ],
+)
+def test_every_failure_is_one_message_and_its_exit_code(code: str, exit_code: int, message: str) -> None:
+    done = fail(code)
+    assert done.returncode == exit_code
+    assert done.stderr.startswith(message)
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_debug_shows_the_traceback_and_keeps_the_exit_code_wherever_it_stands() -> None:
+    for done in (fail("raise DataError('bad')", "--debug"), albert("--debug", "fail", "[][1]", script=STAGE)):
+        assert "Traceback (most recent call last)" in done.stderr
+        assert "error: " in done.stderr
+    assert fail("raise DataError('bad')", "--debug").returncode == 3
+
+
+def test_after_two_dashes_debug_is_an_argument_like_any_other() -> None:
+    done = albert("fail", "--", "--debug", script=STAGE)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_command_or_option_suggests_the_near_one() -> None:
+    command, option = albert("docter"), albert("doctor", "--jsonn")
+    assert (command.returncode, option.returncode) == (2, 2)
+    assert "'docter'" in command.stderr
+    assert "'doctor'" in command.stderr
+    assert "--jsonn" in option.stderr
+    assert "--json" in option.stderr.replace("--jsonn", "")
+
+
+def test_no_command_shows_the_help_and_is_a_usage_error() -> None:
+    done = albert()
+    assert done.returncode == 2
+    assert "Commands:" in done.stdout + done.stderr
+
+
+def test_the_version_is_printed() -> None:
+    done = albert("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("albert-lite ")
+
+
+@pytest.mark.parametrize("code", ["print('x' * 1_000_000)", "print('x')", "print('x', flush=True)"])
+def test_a_reader_that_leaves_is_no_error(code: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as broken:
+        done = subprocess.run(
+            [sys.executable, "-c", STAGE, "fail", code], stdout=broken, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_is_named() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", STAGE, "fail", "print('x')"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 5
+    assert done.stderr.startswith("error: output: no space left")
+
+
+def test_a_closed_stdout_is_survived() -> None:
+    done = subprocess.run(["bash", "-c", '"$0" -m albert --version >&-', sys.executable], check=False, timeout=60)
+    assert done.returncode == 0
+
+
+def test_an_interrupt_cleans_up_and_ends_with_130(tmp_path: Path) -> None:
+    code = (
+        f"from albert.files import atomic_write\nimport time\nwith atomic_write({str(tmp_path / 'file')!r}) as file:\n"
+        "    file.write(b'half')\n    time.sleep(60)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", STAGE, "fail", code], stderr=subprocess.PIPE, text=True)
+    while not list(tmp_path.iterdir()):
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=30)[1] == "interrupted\n"
+    assert child.returncode == 130
+    assert list(tmp_path.iterdir()) == []
