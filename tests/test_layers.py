@@ -1,0 +1,172 @@
+"""The one-way order of the layers, read from the source: imports inside functions and for types count too."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+PACKAGE = SOURCE / "albert"
+
+# From the ground up. A part may import from the layers below it; from its own layer only what BESIDE allows.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "settings", "files", "hardware", "batch"),
+    ("text",),
+    ("tokenizer",),
+    ("data", "model"),
+    ("optim", "train"),
+    ("tasks",),
+    ("inference", "interop"),
+    ("pretrain", "finetune", "evaluate", "study", "serve", "report"),
+    ("cli",),
+    ("__main__", "__init__"),
+)
+LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
+GROUND = set(LAYERS[0])
+STAGES = set(LAYERS[7])
+BESIDE = (
+    {(one, other) for one in GROUND for other in GROUND}
+    | {(one, other) for one in STAGES for other in STAGES}
+    | {("train", "optim"), ("__main__", "__init__")}
+)
+WITHOUT_TORCH = ("errors", "settings", "files", "hardware", "batch", "text", "tokenizer", "data")
+HEAVY = {"torch", "transformers", "safetensors", "tensorflow", "openvino", "onnx", "onnxruntime"}
+
+
+def modules() -> dict[str, Path]:
+    """Give every module of the package by its dotted name."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 2 else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def part_of(module: str) -> str:
+    """Name the folder or file of the table that a module belongs to; `albert` itself is the front door."""
+    return [*module.split("."), "__init__"][1]
+
+
+def imports(module: str) -> set[str]:
+    """List what a module imports, as dotted names, wherever in the file it does so."""
+    path = MODULES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        match node:
+            case ast.Import(names=names):
+                found |= {alias.name for alias in names}
+            case ast.ImportFrom(module=source, names=names, level=level):
+                above = package.split(".")[: len(package.split(".")) - level + 1] if level else []
+                origin = ".".join([*above, *([source] if source else [])])
+                found |= {
+                    f"{origin}.{alias.name}" if f"{origin}.{alias.name}" in MODULES else origin for alias in names
+                }
+            case ast.Call(func=ast.Name(id="import_module" | "__import__"), args=[ast.Constant(value=str(name)), *_]):
+                found.add(name)
+            case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
+                found.add(name)
+    return found - {module}
+
+
+def own(names: set[str]) -> set[str]:
+    return {name for name in names if name.split(".")[0] == "albert" and name != "albert"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_from_below(module: str) -> None:
+    part = part_of(module)
+    assert part in LEVEL, f"{module}: give '{part}' a layer in {Path(__file__).name}"
+    for target in sorted(own(imports(module))):
+        other = part_of(target)
+        assert other in LEVEL, f"{module} imports {target}, which is in no layer"
+        allowed = LEVEL[other] < LEVEL[part] or other == part or (part, other) in BESIDE
+        assert allowed, f"{module} (layer {LEVEL[part]}) imports {target} (layer {LEVEL[other]})"
+
+
+def test_no_two_modules_import_each_other_even_in_a_roundabout_way() -> None:
+    graph = {module: own(imports(module)) for module in MODULES}
+    done: set[str] = set()
+
+    def walk(module: str, trail: tuple[str, ...]) -> None:
+        assert module not in trail, "a circle: " + " -> ".join([*trail[trail.index(module) :], module])
+        if module not in done:
+            for target in graph.get(module, ()):
+                walk(target, (*trail, module))
+            done.add(module)
+
+    for module in graph:
+        walk(module, ())
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) in WITHOUT_TORCH])
+def test_text_tokenizer_and_data_never_name_torch(module: str) -> None:
+    heavy = {name for name in imports(module) if name.split(".")[0] in HEAVY}
+    if module == "albert.hardware":  # asks torch for the device, inside functions that only the model's side calls
+        heavy.discard("torch")
+    assert not heavy, f"{module} imports {', '.join(sorted(heavy))}"
+
+
+def loaded_by(code: str) -> list[str]:
+    """Run code in a fresh interpreter and list the top-level modules that it loaded."""
+    script = f"{code}\nimport json, sys\nprint(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return loaded
+
+
+def test_importing_the_whole_data_path_loads_no_torch() -> None:
+    names = [name for name in MODULES if part_of(name) in WITHOUT_TORCH]
+    loaded = loaded_by("\n".join(f"import {name}" for name in names))
+    assert "albert" in loaded
+    assert HEAVY & set(loaded) == set()
+
+
+def test_the_help_of_every_command_loads_neither_torch_nor_numpy() -> None:
+    loaded = loaded_by("""
+import typer
+from typer.testing import CliRunner
+from albert.cli import app
+
+def walk(command, path):
+    result = CliRunner().invoke(app, [*path, "--help"])
+    assert result.exit_code == 0, result.output
+    for name, child in getattr(command, "commands", {}).items():
+        walk(child, [*path, name])
+
+walk(typer.main.get_command(app), [])
+""")
+    assert "typer" in loaded
+    assert (HEAVY | {"numpy", "pyarrow", "sklearn", "matplotlib"}) & set(loaded) == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("import albert.model", {"albert.model"}),
+        ("from albert import files", {"albert.files"}),
+        ("from albert.files import sha256", {"albert.files"}),
+        ("from . import doctor", {"albert.cli.doctor"}),
+        ("from .doctor import doctor", {"albert.cli.doctor"}),
+        ("from ..files import sha256", {"albert.files"}),
+        ("def f():\n    import torch", {"torch"}),
+        ("if TYPE_CHECKING:\n    from albert.model import config", {"albert.model.config"}),
+        ("importlib.import_module('albert.model')", {"albert.model"}),
+    ],
+)
+def test_no_way_of_importing_escapes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, found: set[str]
+) -> None:
+    path = tmp_path / "__init__.py"
+    path.write_text(line)
+    monkeypatch.setitem(MODULES, "albert.cli", path)
+    assert imports("albert.cli") == found
