@@ -78,8 +78,11 @@ class Tokenizer:
 
     def save(self, folder: Path | str) -> None:
         """Write spiece.model unchanged, and the files that `tokenizers` and transformers read."""
-        scores = [self._engine.get_score(number) for number in range(self.vocab_size)]
-        formats.write(Path(folder), self.model, list(zip(self.pieces, scores, strict=True)), self.normalisation)
+        engine, splits = self._engine, self._splits
+        never = [piece in splits or piece not in self._ids for piece in self.pieces]
+        scores = [None if never[number] else engine.get_score(number) for number in range(self.vocab_size)]
+        vocabulary = list(zip(self.pieces, scores, strict=True))
+        formats.write(Path(folder), self.model, vocabulary, normalisation=self.normalisation)
 
     @cached_property
     def fingerprint(self) -> str:
