@@ -9,21 +9,30 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help setup demo test check bench soak test-tf test-cluster test-oracle lock clean
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@echo 'albert-lite: from a folder of text to a small encoder in production'; echo
+	@if [ -t 1 ]; then on=$$'\e[1;36m' off=$$'\e[0m'; fi; \
+	sed -nE 's/^([a-z-]+):.*## (.*)/\1 \2/p' $(MAKEFILE_LIST) | \
+	while read -r name text; do printf "  $$on%-19s$$off%s\n" "make $$name" "$$text"; done
 
 setup: $(VENV)/.ready  ## create .venv and install from requirements.lock
 
+# $(1): the environment, $(2): its lock file. A missing tool, a wrong Python or a failed download is one sentence.
+define install
+@command -v git >/dev/null || { echo "git is missing: install it first"; exit 1; }
+@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing: install Python 3.11 or newer, or run make PYTHON=/path/to/python3.11"; exit 1; }
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "$(PYTHON) is $$($(PYTHON) --version 2>&1 || echo broken): albert-lite needs Python 3.11 or newer (make PYTHON=/path/to/python3.11)"; exit 1; }
+@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module: install it (Debian: apt install python3-venv)"; exit 1; }
+@echo "installing into $(1) (a few minutes the first time)"
+@{ $(PYTHON) -m venv $(1) \
+	&& $(1)/bin/pip install --quiet --upgrade pip "setuptools>=77" \
+	&& $(1)/bin/pip install --quiet -r $(2) \
+	&& $(1)/bin/pip install --quiet --no-deps --no-build-isolation -e . ; } \
+	|| { echo "installing from $(2) into $(1) failed, see above: check the network and the disk, then run make again"; exit 1; }
+@touch $(1)/.ready
+endef
+
 $(VENV)/.ready: requirements.lock pyproject.toml
-	@command -v git >/dev/null || { echo "git is missing: install it first"; exit 1; }
-	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing: install Python 3.11 or newer, or run make PYTHON=/path/to/python3.11"; exit 1; }
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"{sys.executable} is Python {v[0]}.{v[1]}: albert-lite needs 3.11 or newer (make PYTHON=/path/to/python3.11)")'
-	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) has no venv module: install it (Debian: apt install python3-venv)"; exit 1; }
-	@echo "installing into $(VENV) (a few minutes the first time)"
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --upgrade pip "setuptools>=77"
-	@$(BIN)/pip install --quiet -r requirements.lock
-	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
-	@touch $@
+	$(call install,$(VENV),requirements.lock)
 
 demo: setup  ## the whole job, end to end
 	@$(BIN)/albert demo
@@ -44,11 +53,7 @@ soak: setup  ## long random tests
 
 # Environments of their own: TensorFlow, Ray and transformers 4 don't belong into the main one.
 .venv-%/.ready: requirements-%.lock pyproject.toml
-	@$(PYTHON) -m venv .venv-$*
-	@.venv-$*/bin/pip install --quiet --upgrade pip "setuptools>=77"
-	@.venv-$*/bin/pip install --quiet -r requirements-$*.lock
-	@.venv-$*/bin/pip install --quiet --no-deps --no-build-isolation -e .
-	@touch $@
+	$(call install,.venv-$*,requirements-$*.lock)
 
 test-tf: .venv-tf/.ready  ## converting checkpoints that real TensorFlow wrote
 	@.venv-tf/bin/python -m pytest -m tf
@@ -60,11 +65,17 @@ test-oracle: .venv-oracle/.ready setup  ## token ids against transformers 4's sl
 	@.venv-oracle/bin/python tests/tokenizer/record_oracle.py
 	@$(BIN)/python -m pytest -m oracle
 
-lock:  ## resolve requirements*.lock anew
-	@rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --upgrade pip "setuptools>=77"
-	@.venv-lock/bin/pip install --quiet torch==2.13.0 && .venv-lock/bin/pip install --quiet -e '.[dev]'
-	@.venv-lock/bin/pip freeze --exclude-editable | sed -E 's/^(torch==[0-9.]+)\+.*/\1/' > requirements.lock
-	@rm -rf .venv-lock
+# $(1): the lock file, $(2): what it must hold. torch first: its CPU build is then kept by the rest.
+define resolve
+@rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet --upgrade pip "setuptools>=77"
+@.venv-lock/bin/pip install --quiet torch==2.13.0 && .venv-lock/bin/pip install --quiet $(2)
+@.venv-lock/bin/pip freeze --exclude-editable | sed -E 's/^(torch==[0-9.]+)\+.*/\1/' > $(1)
+@rm -rf .venv-lock
+endef
+
+lock:  ## resolve requirements.lock and requirements-tf.lock anew
+	$(call resolve,requirements.lock,-e '.[dev]')
+	$(call resolve,requirements-tf.lock,-e '.[tf]' transformers==4.57.1 pytest hypothesis)
 
 clean:  ## remove the environments
 	rm -rf .venv .venv-tf .venv-ray .venv-oracle
