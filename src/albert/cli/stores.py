@@ -32,8 +32,9 @@ def plan_facts(plan: Manifest, estimate: Estimate, *, out: Path, state: str, wor
 def plan_text(facts: dict[str, Any]) -> str:
     """Write what a build would do."""
     settings, estimate = facts["settings"], facts["estimate"]
+    num_bytes = sum(file["bytes"] for file in facts["inputs"])
     lines = [
-        f"text       {len(facts['inputs'])} files, {size_text(sum(file['bytes'] for file in facts['inputs']))}",
+        f"text       {number_of(len(facts['inputs']), 'file')}, {size_text(num_bytes)}",
         f"tokenizer  {facts['tokenizer'][:12]}, {facts['vocab_size']:,} pieces",
         f"sentences  {settings['sentences']}" + (f", language {settings['language']}" if settings["language"] else ""),
         f"store      {facts['out']} ({facts['state']})",
@@ -41,7 +42,7 @@ def plan_text(facts: dict[str, Any]) -> str:
     ]
     if facts["workers"]:
         memory = size_text(estimate["memory"])
-        cost = f"{duration(estimate['seconds'])} with {facts['workers']} workers, {memory} of memory"
+        cost = f"{duration(estimate['seconds'])} with {number_of(facts['workers'], 'worker')}, {memory} of memory"
     else:
         cost = f"{duration(estimate['worker_seconds'])}, divided by the CPUs of the cluster"
     return "\n".join([*lines, f"cost       about {cost}"])
@@ -74,8 +75,8 @@ def build_text(facts: dict[str, Any]) -> str:
     lines = [_counts(facts)]
     if facts["built"]:
         kept = facts["shards"] - facts["built"]
-        before = f", {kept:,} were finished before" if kept else ""
-        lines.append(f"built {facts['built']:,} shards in {duration(facts['seconds'])}{before}")
+        before = f"; finished before: {kept:,}" if kept else ""
+        lines.append(f"built {number_of(facts['built'], 'shard')} in {duration(facts['seconds'])}{before}")
     else:
         lines.append("complete already, every checksum is right: nothing to do")
     lines += [
@@ -120,6 +121,11 @@ def check_text(facts: dict[str, Any], found: StoreCheck) -> str:
     return "\n".join([*lines, *_unknown_note(facts)])
 
 
+def number_of(count: int, noun: str) -> str:
+    """Say a count with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def size_text(num_bytes: float) -> str:
     """Say a number of bytes."""
     for unit in ("bytes", "kB", "MB", "GB"):
@@ -130,10 +136,12 @@ def size_text(num_bytes: float) -> str:
 
 
 def _counts(facts: dict[str, Any]) -> str:
-    documents, sentences, tokens = facts["documents"], facts["sentences"], facts["tokens"]
+    documents, sentences = number_of(facts["documents"], "document"), number_of(facts["sentences"], "sentence")
+    tokens, shards = facts["tokens"], number_of(facts["shards"], "shard")
+    unknown = _percent(facts["unknown"], tokens)
     return (
-        f"{facts['store']}: {documents:,} documents, {sentences:,} sentences, {tokens:,} tokens "
-        f"({_percent(facts['unknown'], tokens)} unknown) in {facts['shards']:,} shards, {size_text(facts['bytes'])}"
+        f"{facts['store']}: {documents}, {sentences}, {number_of(tokens, 'token')} ({unknown} unknown) "
+        f"in {shards}, {size_text(facts['bytes'])}"
     )
 
 

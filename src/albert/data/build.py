@@ -16,7 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from albert.data.encode import PART_SIZE, EncodedPart, Job, Part, cut_parts, versions
+from albert.data.encode import EncodedPart, Job, Part, cut_parts, versions
 from albert.data.engines import Engine
 from albert.data.journal import Journal, read_journal
 from albert.data.shard import ShardRecord, damage, shard_name, write_shard
@@ -38,11 +38,12 @@ class BuildSettings:
     sentences: str = "auto"  # or "lines"
     language: str = "en"  # of sentence splitting
     text_field: str = "text"  # of .jsonl and .parquet
+    part_size: int = 4 * 2**20  # characters of a shard's text; a task holds some twenty bytes for each
 
     def resolved(self) -> dict[str, Any]:
         """Give all that decides the contents of a store, beside text, tokenizer and versions."""
         language = self.language if self.sentences == "auto" else None
-        limits = {"document": DOCUMENT_LIMIT, "record": RECORD_LIMIT, "sentence": SENTENCE_LIMIT, "part": PART_SIZE}
+        limits = {"document": DOCUMENT_LIMIT, "record": RECORD_LIMIT, "sentence": SENTENCE_LIMIT}
         return asdict(self) | {"language": language, "limits": limits}
 
 
@@ -131,7 +132,7 @@ def build_store(
                 build.make()
         except KeyboardInterrupt as problem:
             raise Interrupted(
-                f"interrupted: {len(finished)} shards are finished in {folder}; run the same command again to continue"
+                f"interrupted, shards finished in {folder}: {len(finished)}: run the same command again to continue"
             ) from problem
         return BuildResult(TokenStore.open(folder), build.num_built, tuple(damaged))
 
@@ -264,7 +265,7 @@ class _Build:
 
     def _parts(self, report: ReadReport) -> Iterator[Part]:
         documents = read_documents(self.sources.files, text_field=self.plan.settings["text_field"], report=report)
-        return cut_parts(documents, report)
+        return cut_parts(documents, report, part_size=self.plan.settings["part_size"])
 
     def _encode(self, parts: Iterable[Part], keep: Callable[[EncodedPart], None]) -> None:
         self._keep_tokenizer()

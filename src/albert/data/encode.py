@@ -1,6 +1,6 @@
 """From text to a shard: the one task that a build consists of, on whatever machine it runs.
 
-A build cuts the stream of documents into parts of about PART_SIZE characters, whole documents each, and makes one
+A build cuts the stream of documents into parts of some million characters, whole documents each, and makes one
 shard of every part. Cut and task depend on text, tokenizer and settings only, so the shards are the same bytes for any
 number of workers. Knows nothing of files or of who calls it.
 """
@@ -21,7 +21,6 @@ from albert.text.documents import Document, ReadReport
 from albert.text.sentences import split_sentences
 from albert.tokenizer import Tokenizer
 
-PART_SIZE = 4 * 2**20  # characters
 BATCH_SIZE = 2**18  # characters encoded at once: ids come as Python numbers, which take 36 bytes each
 
 
@@ -64,14 +63,14 @@ class Job:
             raise ResourceError(f"a worker has {versions()}, the build began with {self.versions}: install the same")
 
 
-def cut_parts(documents: Iterable[Document], report: ReadReport) -> Iterator[Part]:
-    """Cut a stream of documents into parts."""
+def cut_parts(documents: Iterable[Document], report: ReadReport, *, part_size: int) -> Iterator[Part]:
+    """Cut a stream of documents into parts: each ends with the document that brings it to `part_size` characters."""
     index, size = 0, 0
     texts: list[str] = []
     for document in documents:
         texts.append(document.text)
         size += len(document.text)
-        if size >= PART_SIZE:
+        if size >= part_size:
             yield Part(index, tuple(texts), report.bytes_read)
             index, size, texts = index + 1, 0, []
     if texts:

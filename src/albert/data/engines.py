@@ -19,6 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
 from albert.data.encode import EncodedPart, Job, Part, encode_part
@@ -46,9 +47,11 @@ class LocalEngine:
 
     def encode(self, parts: Iterable[Part], job: Job) -> Encoded:
         """Encode every part, in order."""
-        if self.workers == 1:
-            return (encode_part(part, job) for part in parts)
-        return self._encode_in_pool(parts, job)
+        parts = iter(parts)
+        first = list(islice(parts, 2))
+        if self.workers == 1 or len(first) < 2:  # a second of starting processes would be for nothing
+            return (encode_part(part, job) for part in chain(first, parts))
+        return self._encode_in_pool(chain(first, parts), job)
 
     def _encode_in_pool(self, parts: Iterable[Part], job: Job) -> Encoded:
         # spawn, not fork: a child of a process with threads (the progress line is one) may inherit a held lock.
