@@ -25,6 +25,7 @@ from albert.files import resource_error
 from albert.text.sources import Source, find_sources, open_source
 
 DOCUMENT_LIMIT = 4 * 2**20  # characters; bounds the memory of everything after the reader
+LINE_LIMIT = 2**18  # characters of a line of .txt that are read at once
 RECORD_LIMIT = 32 * 2**20  # characters of one line of JSON, which can only be parsed whole
 PARQUET_ROWS = 64  # rows held at once
 SURROGATE = re.compile("[\ud800-\udfff]")  # what is left of bytes that are not UTF-8, and of broken \u escapes
@@ -133,7 +134,7 @@ def _txt_texts(source: Source, lines: io.TextIOWrapper, report: ReadReport) -> I
     number, first, size = 1, 1, 0  # the line being read, the line where the buffer begins, characters in the buffer
     buffer: list[str] = []
     at_line_start, cut = True, False
-    while line := lines.readline(DOCUMENT_LIMIT):
+    while line := lines.readline(LINE_LIMIT):
         if at_line_start and line.isspace():
             if buffer:
                 yield first, "".join(buffer)

@@ -137,7 +137,8 @@ class _ZstdStream(io.RawIOBase):
                 raise EOFError("the last Zstandard frame has no end")
             if not block:
                 return 0
-            self._input, self._output = b"", memoryview(self._decompress(block))
+            self._input = b""
+            self._output = memoryview(self._decompress(block))
         view = memoryview(buffer)
         size = min(len(view), len(self._output))
         view[:size], self._output = self._output[:size], self._output[size:]

@@ -1,0 +1,47 @@
+"""Sentences: by rule and by line, and never longer than the limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from albert.text.sentences import SENTENCE_LIMIT, split_sentences
+
+
+def _split(text: str, language: str | None) -> list[str]:
+    return [sentence.strip() for sentence in split_sentences(text, language=language)]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("en", "Mr. Smith came at 3.30 p.m. today. He left!", ["Mr. Smith came at 3.30 p.m. today.", "He left!"]),
+        (
+            "de",
+            "Er kam am 3. Mai z. B. nach Köln. Dann ging er.",
+            ["Er kam am 3. Mai z. B. nach Köln.", "Dann ging er."],
+        ),
+        ("zh", "你好。我是学生。", ["你好。", "我是学生。"]),
+        ("hi", "वह आया। वह गया।", ["वह आया।", "वह गया।"]),
+    ],
+)
+def test_sentences_end_where_the_language_ends_them(language: str, text: str, expected: list[str]) -> None:
+    assert _split(text, language) == expected
+
+
+def test_a_line_end_always_ends_a_sentence() -> None:
+    assert _split("A heading\nOne. Two.", "en") == ["A heading", "One.", "Two."]
+
+
+def test_lines_are_sentences_where_no_language_is_given() -> None:
+    assert _split("One. Two.\nthree", None) == ["One. Two.", "three"]
+
+
+@pytest.mark.parametrize("language", ["en", None])
+@pytest.mark.parametrize("text", ["word " * 30_000, "x" * 100_000, "x" * SENTENCE_LIMIT + " y", "(" * 70_000])
+def test_a_sentence_beyond_the_limit_is_cut_at_a_space_and_nothing_is_lost(text: str, language: str | None) -> None:
+    found = list(split_sentences(text, language=language))
+    assert "".join(found) == text
+    assert max(map(len, found)) <= SENTENCE_LIMIT
+    assert len(found) <= 2 + len(text) // (SENTENCE_LIMIT - 10)
+    if text.startswith("word"):
+        assert all(part.endswith(" ") for part in found)
