@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from albert.data.chunks import cut_chunks, slabs
 from albert.data.foreign import foreign_segments
-from albert.data.pieces import Pieces
 from albert.data.randomness import epoch_key
 from albert.data.settings import ExampleSettings
 from albert.data.store import TokenStore
@@ -58,7 +57,7 @@ def check_store(store: TokenStore, settings: ExampleSettings) -> None:
 
 
 def _build(store: TokenStore, settings: ExampleSettings, epoch: int) -> Iterator[Rows]:
-    key, word_starts = epoch_key(settings.seed, epoch), Pieces.of(store.tokenizer).word_starts
+    key, word_starts = epoch_key(settings.seed, epoch), store.tokenizer.word_starts
     for slab in slabs(store, settings.capacity, word_starts=word_starts):
         chunks = cut_chunks(slab, settings, key=key)
         rows = np.empty(chunks.begin.size, dtype=ROW)

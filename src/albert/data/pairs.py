@@ -117,6 +117,6 @@ def _cut_at_words(reader: TokenReader, start: Ints, length: Ints, *, keys: Words
     before, after = np.searchsorted(words, begin), np.searchsorted(words, ends)
     cuts = length.copy()
     several = np.flatnonzero(after > before)
-    choice = before[several] + below((after - before)[several], keys[several], Purpose.CUT)
+    choice = before[several] + below((after - before)[several], keys[several], Purpose.WORD_CUT)
     cuts[several] = words[choice] - begin[several]
     return cuts

@@ -1,12 +1,7 @@
-"""What examples need to know of a vocabulary: which pieces begin words, and which are never masked or made.
-
-A word begins with SentencePiece's marker, in any language. Scripts that are written without spaces have no markers
-inside a sentence: there a piece is a word.
-"""
+"""What examples need to know of a vocabulary: which pieces begin words, and which are never masked or made."""
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +11,6 @@ from albert.data.randomness import Ints
 from albert.tokenizer import Tokenizer
 
 Flags = npt.NDArray[np.bool_]
-
-# Scripts without spaces, as the Unicode names of their characters begin. Korean has spaces and is not among them.
-_UNSPACED = ("CJK ", "HIRAGANA", "KATAKANA", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "YI SYLLABLE")
 
 
 @dataclass(frozen=True)
@@ -38,16 +30,10 @@ class Pieces:
         special = np.zeros(tokenizer.vocab_size, dtype=np.bool_)
         special[[tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id]] = True
         return cls(
-            word_starts=tokenizer.word_starts | np.array([_is_unspaced(piece) for piece in tokenizer.pieces]),
+            word_starts=tokenizer.word_starts,
             special=special,
             ordinary=np.flatnonzero(~special),
             cls_id=tokenizer.cls_id,
             sep_id=tokenizer.sep_id,
             mask_id=tokenizer.mask_id,
         )
-
-
-def _is_unspaced(piece: str) -> bool:
-    if piece.isascii():
-        return False
-    return any(unicodedata.name(character, "").startswith(_UNSPACED) for character in piece)

@@ -36,6 +36,7 @@ class Purpose(IntEnum):
     NGRAM = 11  # how many words a span has
     CORRUPTION = 12  # [MASK], kept or replaced
     REPLACEMENT = 13  # by which piece
+    WORD_CUT = 14  # where a single sentence is cut in two
 
 
 def mix(numbers: Words) -> Words:
