@@ -1,0 +1,1 @@
+"""Other people's formats: Google's TensorFlow checkpoints and legacy pickles in."""
