@@ -26,7 +26,8 @@ class Batch:
 
     def __post_init__(self) -> None:
         assert self.token_ids.shape == self.segment_ids.shape == (int(self.lengths.sum()),)
-        assert self.lengths.size > 0 and int(self.lengths.min()) > 0, "every text has at least one token"
+        assert self.lengths.size > 0, "a batch has at least one text"
+        assert int(self.lengths.min()) > 0, "every text has at least one token"
 
     @property
     def starts(self) -> Ints:

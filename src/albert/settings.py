@@ -1,15 +1,28 @@
-"""Settings from the command line: `key=value`, the value read as TOML.
+"""Settings: a TOML file, then `--set key=value`, into a strict tree of named fields.
 
-Knows no particular setting; whoever takes them checks the names.
+An unknown key is an error that suggests the near one; a value of the wrong kind is an error that names key, value and
+rule. Knows no particular setting: every stage declares its own as a `Section`.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
-from albert.errors import UsageError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from albert.errors import UsageError, did_you_mean
+
+
+class Section(BaseModel):
+    """A group of settings: no unknown fields, no silent conversions, no change after checking."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+Settings = TypeVar("Settings", bound=Section)
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
@@ -25,3 +38,74 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         except tomllib.TOMLDecodeError:
             values[name] = text.strip()
     return values
+
+
+def read_settings(
+    kind: type[Settings], *, file: Path | None = None, assignments: Iterable[str] = (), defaults: Mapping[str, Any] = {}
+) -> Settings:
+    """Merge defaults, a file and assignments, later ones winning, and check the result.
+
+    `defaults` and assignments have dotted keys: `train.steps`.
+    """
+    values: dict[str, Any] = {}
+    for name, value in defaults.items():
+        _put(values, name, value)
+    if file is not None:
+        _merge(values, _read_toml(file))
+    for name, value in parse_assignments(assignments).items():
+        _put(values, name, value)
+    return check_settings(kind, values, source=str(file) if file else "settings")
+
+
+def check_settings(kind: type[Settings], values: Mapping[str, Any], *, source: str) -> Settings:
+    """Check a tree of values; every problem in one error."""
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        problems = [_explain(kind, problem) for problem in error.errors()]
+        raise UsageError(f"{source}: " + "; ".join(problems)) from None
+
+
+def _explain(kind: type[BaseModel], problem: Any) -> str:
+    where = [str(part) for part in problem["loc"]]
+    name = ".".join(part for part in where if part.isidentifier() and part not in ("float", "int", "literal"))
+    if problem["type"] == "extra_forbidden":
+        return f"'{name}' is unknown: {did_you_mean(where[-1], _fields(kind, where[:-1]))}"
+    if problem["type"] == "value_error":
+        return str(problem["ctx"]["error"])
+    return f"{name}={problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
+
+
+def _fields(kind: type[BaseModel], path: list[str]) -> list[str]:
+    for part in path:
+        annotation = kind.model_fields[part].annotation if part in kind.model_fields else None
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            kind = annotation
+    return list(kind.model_fields)
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file}: can't be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: not valid TOML: {error}") from error
+
+
+def _put(values: dict[str, Any], name: str, value: Any) -> None:
+    *sections, last = name.split(".")
+    for section in sections:
+        inner = values.setdefault(section, {})
+        if not isinstance(inner, dict):
+            raise UsageError(f"--set {name}: '{section}' is a value, not a section")
+        values = inner
+    values[last] = value
+
+
+def _merge(values: dict[str, Any], other: Mapping[str, Any]) -> None:
+    for name, value in other.items():
+        if isinstance(value, Mapping) and isinstance(values.get(name), dict):
+            _merge(values[name], value)
+        else:
+            values[name] = value

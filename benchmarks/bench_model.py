@@ -1,0 +1,317 @@
+"""Our model against transformers': forward, training step, and memory, on the same weights and the same texts.
+
+Rounds are interleaved (ours, theirs, ours, …) and the median ratio is printed. transformers gets what its users do:
+sdpa attention, batches padded to the longest text, `AlbertForPreTraining` with labels -100 where nothing is masked.
+"share of matmul" is the time of the bare matrix products of the step over the time of our step. Run nothing beside it.
+
+    python benchmarks/bench_model.py [--rounds 5] [--only forward|step|memory] [--record]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parent))
+from recording import data_folder, print_table, record
+
+from albert.model import Albert, AlbertConfig, Packed, new_model, preset  # first: it sets the CPU up
+
+import numpy as np  # isort: skip
+import torch  # isort: skip
+import transformers  # isort: skip
+
+from albert.batch import Batch, pack
+from albert.model.folder import load_model, save_model
+from albert.model.losses import cross_entropy
+from albert.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Case:
+    """A shape and the texts it is run on."""
+
+    name: str
+    config: AlbertConfig
+    batches: list[Batch]
+
+
+def lengths_of(kind: str, count: int) -> list[int]:
+    """Draw real lengths: texts of a data set in file order, tokenised with the official vocabulary."""
+    data = data_folder()
+    tokenizer = Tokenizer.load(data / "vocab" / "spiece.model")
+    if kind == "SST-2":
+        rows = (data / "glue/SST-2/dev.tsv").read_text().splitlines()[1:]
+        texts = [row.split("\t")[0] for row in rows]
+        extra = 2
+    elif kind == "MNLI":
+        rows = (data / "nli/mnli.dev-matched.jsonl").read_text().splitlines()
+        parsed = [json.loads(row) for row in rows[: 4 * count]]
+        texts = [" ".join(str(value) for key, value in row.items() if isinstance(value, str) and " " in value) for row in parsed]
+        extra = 3
+    else:
+        articles = json.loads((data / "squad/dev-v1.1.json").read_text())["data"]
+        pairs = [
+            (question["question"], paragraph["context"])
+            for article in articles
+            for paragraph in article["paragraphs"]
+            for question in paragraph["qas"][:1]
+        ]
+        texts = [f"{question} {context}" for question, context in pairs]
+        extra = 3
+    return [min(384, len(ids) + extra) for ids in tokenizer.encode_many(texts[:count])]
+
+
+def random_batches(lengths: list[int], size: int, vocab: int) -> list[Batch]:
+    rng = np.random.default_rng(0)
+    groups = [lengths[i : i + size] for i in range(0, len(lengths), size)]
+    return [pack([rng.integers(5, vocab, n) for n in group]) for group in groups]
+
+
+def padded(batch: Batch) -> dict[str, torch.Tensor]:
+    size = (len(batch.lengths), int(batch.lengths.max()))
+    ids, mask = torch.zeros(size, dtype=torch.long), torch.zeros(size, dtype=torch.long)
+    for row, (start, length) in enumerate(zip(batch.starts, batch.lengths, strict=True)):
+        ids[row, :length] = torch.from_numpy(batch.token_ids[start : start + length])
+        mask[row, :length] = 1
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}
+
+
+def both_models(config: AlbertConfig) -> tuple[Albert, transformers.AlbertForPreTraining]:
+    """Give the same weights to us and to transformers."""
+    with tempfile.TemporaryDirectory() as folder:
+        save_model(new_model(config, ("mlm", "order")), folder)
+        theirs = transformers.AlbertForPreTraining.from_pretrained(folder, attn_implementation="sdpa")
+        return load_model(folder).model, theirs
+
+
+def interleave(first: Callable[[], object], second: Callable[[], object], rounds: int) -> tuple[list[float], list[float]]:
+    first(), second()  # noqa: B018  warm-up
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for function, into in zip((first, second), times, strict=True):
+            start = time.perf_counter()
+            function()
+            into.append(time.perf_counter() - start)
+    return times
+
+
+def masked(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = np.random.default_rng(1)
+    count = max(1, round(0.15 * batch.token_ids.size))
+    positions = np.sort(rng.choice(batch.token_ids.size, count, replace=False))
+    return torch.from_numpy(positions), torch.from_numpy(batch.token_ids[positions])
+
+
+def our_step(model: Albert, batch: Batch, optimizer: torch.optim.Optimizer | None) -> float:
+    packed = Packed.from_batch(batch)
+    positions, labels = masked(batch)
+    encoded = model(packed)
+    order = torch.zeros(len(batch.lengths), dtype=torch.long)
+    loss = cross_entropy(model.mlm_logits(encoded, positions), labels)
+    loss = loss + cross_entropy(model.heads["order"](encoded.pooled), order)
+    loss.backward()
+    if optimizer is not None:
+        optimizer.step()
+        optimizer.zero_grad()
+    return loss.item()
+
+
+def their_step(model: transformers.AlbertForPreTraining, batch: Batch, optimizer: torch.optim.Optimizer | None) -> float:
+    inputs = padded(batch)
+    positions, labels = masked(batch)
+    flat = torch.full((batch.token_ids.size,), -100)
+    flat[positions] = labels
+    targets = torch.full(inputs["input_ids"].shape, -100)
+    for row, (start, length) in enumerate(zip(batch.starts, batch.lengths, strict=True)):
+        targets[row, :length] = flat[start : start + length]
+    order = torch.zeros(len(batch.lengths), dtype=torch.long)
+    loss = model(**inputs, labels=targets, sentence_order_label=order).loss
+    loss.backward()
+    if optimizer is not None:
+        optimizer.step()
+        optimizer.zero_grad()
+    return loss.item()
+
+
+def matmul_seconds(config: AlbertConfig, tokens: int, predicted: int, *, backward: bool) -> float:
+    """Time the bare matrix products of a pass (attention's own products left out, so the share is understated)."""
+    h, f = config.hidden_size, config.intermediate_size
+    steps = config.num_hidden_layers * config.inner_group_num
+    shapes = [(tokens, h, h, 4 * steps), (tokens, h, f, steps), (tokens, f, h, steps)]
+    shapes += [(tokens, config.embedding_size, h, 1)]
+    if predicted:
+        shapes += [(predicted, h, config.embedding_size, 1), (predicted, config.embedding_size, config.vocab_size, 1)]
+    total = 0.0
+    for rows, inner, outer, count in shapes:
+        x, w, g = torch.randn(rows, inner), torch.randn(outer, inner), torch.randn(rows, outer)
+
+        def once(x: torch.Tensor = x, w: torch.Tensor = w, g: torch.Tensor = g) -> None:
+            torch.mm(x, w.T)
+            if backward:
+                torch.mm(g, w)
+                torch.mm(g.T, x)
+
+        once()
+        spent = []
+        for _ in range(3):
+            start = time.perf_counter()
+            once()
+            spent.append(time.perf_counter() - start)
+        total += count * median(spent)
+    return total
+
+
+def bench_forward(cases: list[Case], rounds: int) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for case in cases:
+        ours, theirs = both_models(case.config)
+        inputs = [padded(batch) for batch in case.batches]
+        encoder = theirs.albert.eval()
+        with torch.inference_mode():
+            mine, others = interleave(
+                lambda ours=ours, case=case: [ours(batch) for batch in case.batches],  # type: ignore[misc]
+                lambda encoder=encoder, inputs=inputs: [encoder(**batch) for batch in inputs],  # type: ignore[misc]
+                rounds,
+            )
+            bare = sum(
+                matmul_seconds(case.config, int(batch.lengths.sum()), 0, backward=False) for batch in case.batches
+            )
+        rows.append(row("forward", case, mine, others, bare))
+        print_table(rows[-1:])
+    return rows
+
+
+def bench_step(cases: list[Case], rounds: int) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for case in cases:
+        ours, theirs = both_models(case.config)
+        ours.train(), theirs.train()  # noqa: B018
+        mine_opt = torch.optim.AdamW(ours.parameters(), lr=1e-4)
+        their_opt = torch.optim.AdamW(theirs.parameters(), lr=1e-4)
+        mine, others = interleave(
+            lambda ours=ours, case=case, o=mine_opt: [our_step(ours, batch, o) for batch in case.batches],  # type: ignore[misc]
+            lambda theirs=theirs, case=case, o=their_opt: [their_step(theirs, batch, o) for batch in case.batches],  # type: ignore[misc]
+            rounds,
+        )
+        bare = sum(
+            matmul_seconds(case.config, int(b.lengths.sum()), masked(b)[0].numel(), backward=True)
+            for b in case.batches
+        )
+        rows.append(row("training step", case, mine, others, bare))
+        print_table(rows[-1:])
+    return rows
+
+
+def row(what: str, case: Case, mine: list[float], others: list[float], bare: float) -> dict[str, object]:
+    tokens = sum(int(batch.lengths.sum()) for batch in case.batches)
+    return {
+        "what": what,
+        "case": case.name,
+        "texts": sum(len(batch.lengths) for batch in case.batches),
+        "tokens": tokens,
+        "ours tokens/s": round(tokens / median(mine)),
+        "transformers tokens/s": round(tokens / median(others)),
+        "ratio": round(median(b / a for a, b in zip(mine, others, strict=True)), 2),
+        "share of matmul": round(bare / median(mine), 2),
+    }
+
+
+def measure_memory(who: str, shape: str) -> int:
+    """Run in a process of its own: peak resident memory of a training step beyond that of the model at rest."""
+    config, batch = memory_case(shape)
+    ours, theirs = both_models(config)
+    model: torch.nn.Module = theirs if who == "theirs" else ours
+    del ours, theirs
+    model.train()
+    if who == "ours with checkpointing":
+        model.encoder.checkpointing = True  # type: ignore[union-attr]
+    small = pack([[5, 6, 7]])
+    step = their_step if who == "theirs" else our_step
+    step(model, small, None)  # type: ignore[arg-type]  allocates the gradients
+    rest = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of building
+    step(model, batch, None)  # type: ignore[arg-type]
+    return resident("VmHWM") - rest
+
+
+def resident(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(field)).split()[1])
+
+
+def memory_case(shape: str) -> tuple[AlbertConfig, Batch]:
+    config = preset("base") if shape == "base-512" else preset("small")
+    lengths = [512] * 8 if shape == "base-512" else [128] * 64
+    return config, random_batches(lengths, len(lengths), config.vocab_size)[0]
+
+
+def bench_memory() -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for shape in ("base-512", "small-128"):
+        sizes = {}
+        for who in ("theirs", "ours", "ours with checkpointing"):
+            command = [sys.executable, __file__, "--measure-memory", who, shape]
+            sizes[who] = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+        rows += [
+            {
+                "what": "memory of a step",
+                "case": f"{shape}, {who}",
+                "ours MB": round(sizes[who] / 1e6),
+                "transformers MB": round(sizes["theirs"] / 1e6),
+                "ratio": round(sizes[who] / sizes["theirs"], 2),
+            }
+            for who in ("ours", "ours with checkpointing")
+        ]
+        print_table(rows[-2:])
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", choices=["forward", "step", "memory"])
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--measure-memory", nargs=2, metavar=("WHO", "SHAPE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    torch.manual_seed(0)
+    if options.measure_memory:
+        print(measure_memory(*options.measure_memory))
+        return
+    base, small = preset("base"), preset("small")
+    real = {kind: lengths_of(kind, 64) for kind in ("SST-2", "MNLI", "SQuAD")}
+    rows = []
+    if options.only in (None, "forward"):
+        cases = [Case(f"base, {k}", base, random_batches(v[:32] if k == "SQuAD" else v, 32, 30000)) for k, v in real.items()]
+        cases += [Case("base, 128", base, random_batches([128] * 16, 16, 30000))]
+        cases += [Case("base, 512", base, random_batches([512] * 4, 4, 30000))]
+        cases += [Case(f"small, {k}", small, random_batches(v, 32, 30000)) for k, v in real.items()]
+        cases += [Case("small, 128", small, random_batches([128] * 64, 64, 30000))]
+        cases += [Case("small, 512", small, random_batches([512] * 16, 16, 30000))]
+        rows += bench_forward(cases, options.rounds)
+    if options.only in (None, "step"):
+        cases = [Case(f"base, {k}", base, random_batches(v[:32], 32, 30000)) for k, v in real.items() if k != "SQuAD"]
+        cases += [Case("base, SQuAD", base, random_batches(real["SQuAD"][:16], 16, 30000))]
+        cases += [Case("base, 128", base, random_batches([128] * 16, 16, 30000))]
+        cases += [Case("base, 512", base, random_batches([512] * 4, 4, 30000))]
+        cases += [Case(f"small, {k}", small, random_batches(v[:32], 32, 30000)) for k, v in real.items()]
+        cases += [Case("small, 128", small, random_batches([128] * 64, 64, 30000))]
+        rows += bench_step(cases, options.rounds)
+    if options.only in (None, "memory"):
+        rows += bench_memory()
+    if options.record:
+        record("model", rows, title="The model against transformers", rounds=options.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""`albert pretrain`: parse, call, print."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from albert.cli.progress import duration, progress_line
+
+if TYPE_CHECKING:
+    from albert.pretrain import Plan
+    from albert.train.loop import Progress
+
+
+def pretrain(
+    data: Annotated[Path, typer.Option(help="Token store to learn from (albert data build).")],
+    out: Annotated[Path, typer.Option(help="Run folder; the same command again resumes.")],
+    model: Annotated[
+        str, typer.Option(help="A preset (tiny, small, base, …) or a model folder to go on from.")
+    ] = "small",
+    valid: Annotated[Path | None, typer.Option(help="Held-out token store, for evaluation during training.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file of settings, or the name of a shipped recipe.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="One setting: --set train.steps=20000.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+) -> None:
+    """Pre-train a model on a token store: masked n-grams and sentence order."""
+    from albert import pretrain as stage
+    from albert.data.store import TokenStore
+    from albert.settings import read_settings
+    from albert.tasks.pretraining import PretrainSettings
+
+    settings = read_settings(PretrainSettings, file=config, assignments=set_ or [])
+    store = TokenStore.open(data)
+    held_out = TokenStore.open(valid) if valid else None
+    with progress_line("pre-training") as show:
+        result = stage.pretrain(
+            store,
+            model,
+            out,
+            settings=settings,
+            valid=held_out,
+            dry_run=dry_run,
+            observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
+        )
+    if isinstance(result, stage.Plan):
+        facts: dict[str, Any] = asdict(result) | {"settings": settings.model_dump()}
+        print(json.dumps(facts, indent=2) if json_ else _plan_text(result))
+        return
+    facts = {
+        "folder": str(result.folder),
+        "model": str(result.folder / "model"),
+        "steps": result.trained.state.step,
+        "resumed_from": result.trained.resumed_from,
+        "evaluation": result.trained.last_evaluation,
+    }
+    if json_:
+        print(json.dumps(facts, indent=2))
+        return
+    print(f"{facts['model']}: a model trained for {facts['steps']:,} steps")
+    for name, value in result.trained.last_evaluation.items():
+        print(f"  {name.removeprefix('valid_').replace('_', ' '):<14} {value:.4f}")
+
+
+def _words(progress: Progress) -> str:
+    metrics = progress.metrics
+    parts = [f"step {progress.step:,}"]
+    for name, label in (
+        ("loss", "loss"),
+        ("mlm_accuracy", "mlm"),
+        ("order_accuracy", "order"),
+        ("valid_mlm_accuracy", "held-out mlm"),
+        ("valid_sop_accuracy", "held-out sop"),
+    ):
+        if name in metrics:
+            parts.append(f"{label} {metrics[name]:.3f}")
+    if "tokens_per_second" in metrics:
+        parts.append(f"{metrics['tokens_per_second']:,.0f} tokens/s")
+    if progress.seconds_left is not None:
+        parts.append(f"{duration(progress.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def _plan_text(plan: Plan) -> str:
+    return "\n".join(
+        [
+            f"parameters     {plan.parameters:,}",
+            f"steps          {plan.steps:,} of {plan.tokens_per_step:,} tokens at most ({plan.epochs:.2f} epochs)",
+            f"learning rate  {plan.peak_rate:.3g} after {plan.warmup_steps:,} steps of warm-up",
+            f"memory         about {plan.training_bytes / 1e9:.2f} GB a process",
+            f"device         {plan.device}, {plan.processes} process(es)",
+        ]
+    )

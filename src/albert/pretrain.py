@@ -1,0 +1,195 @@
+"""Pre-training: from a token store to a model folder.
+
+Builds or takes up a model, opens the run folder and hands the job to the training loop. Everything that a run depends
+on is in its settings and its store; running the same command again resumes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from albert.data.store import TokenStore
+from albert.data.stream import BatchStream
+from albert.errors import UsageError
+from albert.files import sole_owner
+from albert.model import Albert, new_model
+from albert.model.accounting import parameters_of, training_bytes
+from albert.model.folder import load_model, save_model
+from albert.model.locate import locate, shipped_models
+from albert.model.presets import full_name, preset
+from albert.model.vocabulary import change_vocabulary
+from albert.optim import build_optimizer, learning_rate, warmup
+from albert.tasks.pretraining import PretrainJob, PretrainSettings, count_micro_batches, example_settings, phases
+from albert.tokenizer import Tokenizer
+from albert.train.loop import Progress, Trained, train
+from albert.train.run import RunFolder
+from albert.train.world import World, join_world
+
+log = logging.getLogger(__name__)
+
+HEADS = ("mlm", "order")
+CHANGEABLE = {"num_hidden_layers", "hidden_dropout_prob", "attention_probs_dropout_prob"}  # of a model folder
+
+
+def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Albert:
+    """Build a preset for the store's vocabulary, or take up a model folder, at another depth or vocabulary."""
+    longest = settings.data.max_length
+    if full_name(name) and not Path(name).exists() and name not in shipped_models():
+        changes = {"vocab_size": store.tokenizer.vocab_size} | settings.model
+        if longest > preset(name).max_position_embeddings:
+            changes.setdefault("max_position_embeddings", longest)
+        return new_model(preset(name).with_settings(changes), HEADS, seed=settings.train.seed)
+    folder = locate(name)
+    loaded = load_model(folder, HEADS, seed=settings.train.seed)
+    if fixed := sorted(set(settings.model) - CHANGEABLE):
+        raise UsageError(f"model.{fixed[0]}: a model folder keeps its shape; only depth and dropout can change")
+    model = loaded.model
+    if settings.model:
+        model = _reshaped(model, settings.model)
+    old = Tokenizer.load(folder) if (folder / "spiece.model").exists() else None
+    if old is not None and old.fingerprint != store.tokenizer.fingerprint:
+        carried = change_vocabulary(model, old=old, new=store.tokenizer)
+        log.info("new vocabulary: %d of %d pieces carried over", carried, store.tokenizer.vocab_size)
+    elif model.config.vocab_size != store.tokenizer.vocab_size:
+        raise UsageError(
+            f"{folder}: has {model.config.vocab_size:,} pieces and no spiece.model, the store has "
+            f"{store.tokenizer.vocab_size:,}: give the folder its tokenizer"
+        )
+    return model
+
+
+def _reshaped(model: Albert, changes: dict[str, Any]) -> Albert:
+    if model.config.num_blocks != (model.config.inner_group_num,) * 2 and "num_hidden_layers" in changes:
+        raise UsageError("model.num_hidden_layers: only a model that shares all its layers can change its depth")
+    other = Albert(model.config.with_settings(changes), list(model.heads))
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will do: what `--dry-run` shows."""
+
+    parameters: int
+    tokens_per_step: int
+    steps: int
+    peak_rate: float
+    warmup_steps: int
+    epochs: float
+    training_bytes: int
+    device: str
+    processes: int
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """What a run gave."""
+
+    folder: Path
+    plan: Plan
+    trained: Trained
+
+
+def pretrain(
+    store: TokenStore,
+    model: str,
+    out: Path,
+    *,
+    settings: PretrainSettings,
+    valid: TokenStore | None = None,
+    dry_run: bool = False,
+    observe: Callable[[Progress], None] = lambda _: None,
+) -> Pretrained | Plan:
+    """Train a model on a store; run again to resume."""
+    if valid is not None:
+        valid.require_tokenizer(store.tokenizer)
+    with join_world(timeout_minutes=settings.train.timeout_minutes) as world:
+        network = start_model(model, store, settings)
+        peak = learning_rate(
+            settings.optimizer.name,
+            settings.optimizer.lr,
+            batch_size=settings.train.batch_size,
+            hidden=network.config.hidden_size,
+        )
+        warm = settings.optimizer.warmup_steps
+        if warm is None:
+            warm = warmup(settings.optimizer.lr, batch_size=settings.train.batch_size, steps=settings.train.steps)
+        plan = _plan(network, store, settings, peak=peak, warm=warm, world=world)
+        if dry_run:
+            return plan
+        identity = {
+            "stage": "pretrain",
+            "model": model,
+            "settings": settings.model_dump(),
+            "store": store.fingerprint,
+            "valid": valid.fingerprint if valid else None,
+        }
+        with _owned(out, world):
+            run = RunFolder(out, identity) if world.is_first else None
+            world.wait()
+            network.to(world.device)
+            network.encoder.checkpointing = settings.train.checkpointing
+            job = PretrainJob(network, store, settings, world=world, valid=valid)
+            optimizer = build_optimizer(
+                settings.optimizer.name, network, lr=peak, weight_decay=settings.optimizer.weight_decay
+            )
+
+            def note(progress: Progress) -> None:
+                assert run is not None
+                run.log(progress.step, progress.metrics)
+                observe(progress)
+
+            trained = train(
+                job,
+                optimizer,
+                settings=settings.train,
+                rates=settings.optimizer,
+                peak=peak,
+                warmup=warm,
+                folder=out,
+                world=world,
+                observe=note,
+                resumed=run.resume_metrics if run else lambda _: None,
+            )
+            if world.is_first:
+                save_model(network, out / "model", tokenizer=store.tokenizer)
+        return Pretrained(out, plan, trained)
+
+
+@contextmanager
+def _owned(folder: Path, world: World) -> Iterator[None]:
+    """Hold the run folder in the first process."""
+    if world.is_first:
+        with sole_owner(folder):
+            yield
+    else:
+        yield
+
+
+def _plan(
+    model: Albert, store: TokenStore, settings: PretrainSettings, *, peak: float, warm: int, world: World
+) -> Plan:
+    for phase in phases(settings):
+        count_micro_batches(settings, phase.batch_size, phase.length, processes=world.size)
+    train_settings, length = settings.train, settings.data.max_length
+    stream = BatchStream(store, example_settings(settings), batch_size=1)
+    own = train_settings.batch_size // world.size
+    micro = own // count_micro_batches(settings, train_settings.batch_size, length, processes=world.size)
+    return Plan(
+        parameters=parameters_of(model).total,
+        tokens_per_step=train_settings.batch_size * length,
+        steps=train_settings.steps,
+        peak_rate=peak,
+        warmup_steps=warm,
+        epochs=train_settings.steps * train_settings.batch_size / stream.epoch_size(0),
+        training_bytes=training_bytes(
+            model.config, batch=micro, length=length, checkpointing=train_settings.checkpointing
+        ),
+        device=str(world.device),
+        processes=world.size,
+    )

@@ -1,0 +1,97 @@
+"""Scores of a pre-trained model on held-out text: the intrinsic columns of Table 5.
+
+Masked-word accuracy, sentence-order accuracy and next-sentence accuracy, each on fixed examples: the same seed and
+epoch always, so two models and two moments of a run are compared on the same questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from albert.batch import PretrainingBatch
+from albert.data.settings import ExampleSettings, Objective
+from albert.data.store import TokenStore
+from albert.data.stream import BatchStream
+from albert.model import Albert, Packed
+from albert.model.losses import cross_entropy
+from albert.train.world import World
+
+FIXED_SEED = 1909_11942
+BATCH_TOKENS = 8192
+
+
+class IntrinsicEvaluation:
+    """Fixed held-out examples, and the scores of a model on them."""
+
+    def __init__(self, store: TokenStore, settings: ExampleSettings, *, examples: int, world: World) -> None:
+        """Choose `examples` pairs of each objective (fewer if the store has fewer)."""
+        self._world = world
+        size = max(1, BATCH_TOKENS // settings.max_length)
+        self._streams = {
+            objective: BatchStream(store, replace(settings, objective=objective, seed=FIXED_SEED), batch_size=size)
+            for objective in _objectives(store)
+        }
+        self._examples = examples
+
+    @torch.no_grad()
+    def score(self, model: Albert, *, depth: int | None = None) -> dict[str, float]:
+        """Give MLM loss and accuracy, and SOP and NSP accuracy, over all processes."""
+        training = model.training
+        model.eval()
+        sums: dict[str, float] = {}
+        for objective in self._streams:
+            for batch in self._batches(objective):
+                _add(sums, _score_batch(model, batch, objective, depth=depth))
+        names = sorted(
+            ["mlm_loss", "mlm_right", "mlm_count", *(f"{o}_{k}" for o in self._streams for k in ("right", "count"))]
+        )
+        totals = dict(zip(names, self._world.sum([sums.get(name, 0.0) for name in names]), strict=True))
+        model.train(training)
+        scores = {
+            "mlm_loss": totals["mlm_loss"] / max(totals["mlm_count"], 1),
+            "mlm_accuracy": totals["mlm_right"] / max(totals["mlm_count"], 1),
+        }
+        if "order" in model.heads:
+            for objective in self._streams:
+                scores[f"{objective}_accuracy"] = totals[f"{objective}_right"] / max(totals[f"{objective}_count"], 1)
+        return scores
+
+    def _batches(self, objective: Objective) -> Iterator[PretrainingBatch]:
+        """Give this process's share of the fixed examples."""
+        stream = self._streams[objective]
+        count, size = min(self._examples, stream.epoch_size(0)), stream.batch_size
+        for first in range(self._world.rank * size, count, self._world.size * size):
+            yield stream.samples(0, np.arange(first, min(first + size, count)))
+
+
+def _objectives(store: TokenStore) -> list[Objective]:
+    return ["sop", "nsp"] if store.num_documents > 1 else ["sop"]
+
+
+def _score_batch(
+    model: Albert, batch: PretrainingBatch, objective: Objective, *, depth: int | None
+) -> dict[str, float]:
+    device = model.device
+    encoded = model(Packed.from_batch(batch, device), depth=depth)
+    sums: dict[str, float] = {}
+    if objective == "sop" and "mlm" in model.heads and batch.masked_positions.size:
+        labels = torch.from_numpy(batch.masked_labels).to(device)
+        logits = model.mlm_logits(encoded, torch.from_numpy(batch.masked_positions).to(device))
+        sums["mlm_loss"] = cross_entropy(logits, labels, count=1.0).item()
+        sums["mlm_right"] = float((logits.argmax(-1) == labels).sum())
+        sums["mlm_count"] = float(labels.numel())
+    if "order" in model.heads:
+        labels = torch.from_numpy(batch.order_labels).to(device)
+        known = labels >= 0
+        right = (model.heads["order"](encoded.pooled).argmax(-1) == labels) & known
+        sums |= {f"{objective}_right": float(right.sum()), f"{objective}_count": float(known.sum())}
+    return sums
+
+
+def _add(sums: dict[str, float], more: dict[str, float]) -> None:
+    for name, value in more.items():
+        sums[name] = sums.get(name, 0.0) + value

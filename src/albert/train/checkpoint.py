@@ -1,0 +1,130 @@
+"""Checkpoints: all that a resume needs, whole or absent.
+
+A checkpoint is a folder `step-N` of safetensors and JSON with a manifest of checksums, written beside its final name,
+flushed, and renamed. Reading takes the newest whose checksums hold; a damaged one is named and passed over. "If it
+isn't in the state, it isn't resumed": data position, schedule and dropout are functions of the step.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from albert.errors import ModelError, ResourceError
+from albert.files import atomic_folder, read_json, sha256, write_json
+
+log = logging.getLogger(__name__)
+
+FILES = ("weights.safetensors", "optimizer.safetensors", "state.json")
+
+
+@dataclass
+class TrainState:
+    """Where a run stands, beside weights and moments."""
+
+    step: int = 0  # optimizer steps done
+    smooth_loss: float | None = None  # running mean, to notice an explosion
+    best_smooth_loss: float | None = None
+    skipped: int = 0  # steps skipped for a bad loss
+    scale: float | None = None  # of the fp16 loss
+    job: dict[str, Any] = field(default_factory=dict)  # what the job itself wants back
+
+
+def save_checkpoint(
+    folder: Path, state: TrainState, model: nn.Module, optimizer: torch.optim.Optimizer, *, keep: int
+) -> Path:
+    """Write `folder/step-N` and remove the oldest beyond `keep`."""
+    path = folder / f"step-{state.step:08d}"
+    with atomic_folder(path) as temporary:
+        save_file(_cpu(model.state_dict()), temporary / FILES[0])
+        save_file(_moments(model, optimizer), temporary / FILES[1])
+        write_json(temporary / FILES[2], asdict(state))
+        write_json(temporary / "manifest.json", {name: sha256(temporary / name) for name in FILES})
+    for old in checkpoints(folder)[:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
+    return path
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """List the checkpoints of a run, oldest first."""
+    return sorted(path for path in folder.glob("step-*") if re.fullmatch(r"step-\d{8,}", path.name))
+
+
+def newest_intact(folder: Path) -> Path | None:
+    """Find the newest checkpoint whose checksums hold; say which are damaged."""
+    for path in reversed(checkpoints(folder)):
+        problem = damage(path)
+        if problem is None:
+            return path
+        log.warning("%s: %s: using the checkpoint before it", path, problem)
+    return None
+
+
+def damage(path: Path) -> str | None:
+    """Say what is wrong with a checkpoint, or None."""
+    try:
+        manifest = read_json(path / "manifest.json")
+    except ModelError as error:
+        return f"damaged: {error}"
+    if set(manifest) != set(FILES):
+        return "manifest.json is damaged: it does not list the files of a checkpoint"
+    for name in FILES:
+        if not (path / name).is_file():
+            return f"{name} is missing"
+        if sha256(path / name) != manifest[name]:
+            return f"{name} is damaged: its checksum differs"
+    return None
+
+
+def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainState:
+    """Put a checkpoint back into model and optimizer."""
+    try:
+        weights, moments = load_file(path / FILES[0]), load_file(path / FILES[1])
+        state = TrainState(**json.loads((path / FILES[2]).read_bytes()))
+        model.load_state_dict(weights)
+        _restore_moments(model, optimizer, moments)
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise ModelError(f"{path}: does not fit this run ({str(error).splitlines()[0]})") from error
+    return state
+
+
+def _cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}
+
+
+def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    return _cpu(
+        {
+            f"{name}/{key}": value if isinstance(value, Tensor) else torch.tensor(value)
+            for name, parameter in model.named_parameters()
+            for key, value in optimizer.state.get(parameter, {}).items()
+        }
+    )
+
+
+def _restore_moments(model: nn.Module, optimizer: torch.optim.Optimizer, moments: dict[str, Tensor]) -> None:
+    parameters = dict(model.named_parameters())
+    optimizer.state.clear()
+    for name, tensor in moments.items():
+        parameter, _, key = name.rpartition("/")
+        target = parameters[parameter]
+        device = "cpu" if key == "step" else target.device
+        optimizer.state[target][key] = tensor.to(device)
+
+
+def require_space(folder: Path, model: nn.Module) -> None:
+    """Refuse to start where not even one checkpoint fits."""
+    needed = 2 * 3 * sum(4 * parameter.numel() for parameter in model.parameters())
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise ResourceError(f"{folder}: {free / 1e9:.1f} GB free, but checkpoints need {needed / 1e9:.1f} GB")

@@ -1,0 +1,92 @@
+"""The processes of a run: one, or several under torchrun (gloo on CPUs, nccl on GPUs).
+
+Gradients are summed once a step in one flat buffer, so a shared layer costs one reduction, not one a depth. Every sum
+is over the global batch, because losses are already divided by its counts. A process that dies ends the others at
+once; one that hangs ends them after a settable time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from albert.errors import AlbertError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among the others."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @property
+    def is_first(self) -> bool:
+        """Tell whether this process writes files and prints."""
+        return self.rank == 0
+
+    def sum(self, values: Sequence[float]) -> list[float]:
+        """Add up some numbers over all processes."""
+        if self.size == 1:
+            return list(values)
+        tensor = torch.tensor(values, dtype=torch.float64, device="cpu" if self.device.type == "cpu" else self.device)
+        with _named_failure(self):
+            dist.all_reduce(tensor)
+        return [float(value) for value in tensor]
+
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Add up the gradients over all processes, in one reduction."""
+        if self.size == 1:
+            return
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in parameters]
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        with _named_failure(self):
+            dist.all_reduce(flat)
+        for parameter, part in zip(parameters, flat.split([g.numel() for g in gradients]), strict=True):  # type: ignore[no-untyped-call]
+            parameter.grad = part.view_as(parameter)
+
+    def wait(self) -> None:
+        """Wait until every process is here."""
+        if self.size > 1:
+            with _named_failure(self):
+                dist.barrier()
+
+
+@contextmanager
+def join_world(*, timeout_minutes: float) -> Iterator[World]:
+    """Meet the other processes that torchrun started; alone, there is nothing to do."""
+    size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    cuda = torch.cuda.is_available()
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    device = torch.device("cuda", local) if cuda else torch.device("cpu")
+    if size == 1:
+        yield World(0, 1, torch.device("mps") if not cuda and torch.backends.mps.is_available() else device)
+        return
+    dist.init_process_group("nccl" if cuda else "gloo", timeout=timedelta(minutes=timeout_minutes))
+    try:
+        yield World(rank, size, device)
+    finally:
+        dist.destroy_process_group()
+
+
+@contextmanager
+def _named_failure(world: World) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise AlbertError(
+            f"process {world.rank} of {world.size}: another process died or hung ({str(error).splitlines()[0][:200]}): "
+            "look at its output; run the same command again to resume"
+        ) from error
