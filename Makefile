@@ -56,7 +56,7 @@ soak: setup  ## long random tests
 	$(call install,.venv-$*,requirements-$*.lock)
 
 test-tf: .venv-tf/.ready  ## converting checkpoints that real TensorFlow wrote
-	@.venv-tf/bin/python -m pytest -m tf
+	@.venv-tf/bin/python -m pytest -m tf tests/interop
 
 test-cluster: .venv-ray/.ready  ## building a store on a two-node Ray cluster
 	@.venv-ray/bin/python -m pytest -m cluster
