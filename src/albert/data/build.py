@@ -121,6 +121,7 @@ def build_store(
         if earlier and earlier.complete:
             (folder / UNFINISHED).unlink(missing_ok=True)  # killed between the last two steps of a build
         if earlier and earlier.complete and not damaged:
+            _keep_tokenizer(folder, tokenizer)
             return BuildResult(TokenStore.open(folder), 0, ())
         if earlier:
             _refuse_other_versions(folder, earlier.plan, plan)
@@ -268,7 +269,7 @@ class _Build:
         return cut_parts(documents, report, part_size=self.plan.settings["part_size"])
 
     def _encode(self, parts: Iterable[Part], keep: Callable[[EncodedPart], None]) -> None:
-        self._keep_tokenizer()
+        _keep_tokenizer(self.folder, self.tokenizer)
         job = Job(self.tokenizer, self.plan.settings["language"])
         bytes_total = sum(file["bytes"] for file in self.plan.inputs)
         old_tokens, new_tokens = total(self.finished.values(), "num_tokens"), 0
@@ -281,11 +282,13 @@ class _Build:
                 new_tokens += encoded.record.num_tokens
                 self.progress(BuildProgress(encoded.bytes_read, bytes_total, old_tokens + new_tokens, new_tokens))
 
-    def _keep_tokenizer(self) -> None:
-        try:
-            if Tokenizer.load(self.folder / TOKENIZER).fingerprint == self.plan.tokenizer:
-                return
-        except ModelError:
-            pass
-        with atomic_folder(self.folder / TOKENIZER) as folder:
-            self.tokenizer.save(folder)
+
+def _keep_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """Put the tokenizer beside the shards, if it isn't there."""
+    try:
+        if Tokenizer.load(folder / TOKENIZER).fingerprint == tokenizer.fingerprint:
+            return
+    except ModelError:
+        pass
+    with atomic_folder(folder / TOKENIZER) as copy:
+        tokenizer.save(copy)

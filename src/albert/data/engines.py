@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -89,8 +90,9 @@ class RayEngine:
             raise UsageError("engine 'ray' needs Ray: pip install 'albert-lite[ray]'") from problem
 
         try:
+            _knock(self.address)
             ray.init(self.address, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, ValueError, RuntimeError) as problem:
+        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as problem:
             raise ResourceError(f"no Ray cluster at {self.address or 'this machine'}: {problem}") from problem
         try:
             shared_job = ray.put(pickle.dumps(job))
@@ -101,6 +103,13 @@ class RayEngine:
             raise ResourceError(f"a Ray worker died {RETRIES + 1} times with the same part: {problem}") from problem
         finally:
             ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """Find out quickly whether anybody listens at host:port; Ray itself would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if colon:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _in_order(
