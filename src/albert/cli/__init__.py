@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import albert
-from albert.cli import convert, data, doctor, info, pretrain, study, tokenizer
+from albert.cli import convert, data, demo, doctor, info, pretrain, study, tokenizer
 from albert.errors import AlbertError, Interrupted, ResourceError, UsageError
 from albert.files import resource_error
 
@@ -26,6 +26,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("doctor")(doctor.doctor)
+app.command("demo")(demo.demo)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
 app.command("pretrain")(pretrain.pretrain)

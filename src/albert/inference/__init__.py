@@ -1,0 +1,1 @@
+"""Using a model on text."""

@@ -1,0 +1,55 @@
+"""A store of text that can be learnt, small enough to train on in a second."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from albert.data.store import TokenStore, write_store
+from albert.tokenizer import Tokenizer
+from albert.tokenizer.normalisation import Normalisation
+
+TEXT = (
+    "the a cat ship sister winter town coal bread letter dog harbour rain noon man sat left wrote came looked at on in "
+    "and of with to her his old small long grey forty two never nobody"
+)
+WORDS = TEXT.split()
+
+
+@pytest.fixture(scope="session")
+def store_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a store of 60 documents of sentences in which each word often brings the same next one."""
+    rng = np.random.default_rng(0)
+    follower = rng.permutation(len(WORDS))
+    documents = []
+    for _ in range(60):
+        sentences = []
+        for _ in range(int(rng.integers(4, 30))):
+            word, words = int(rng.integers(len(WORDS))), []
+            for _ in range(int(rng.integers(4, 15))):
+                words.append(WORDS[word])
+                word = int(follower[word]) if rng.random() < 0.9 else int(rng.integers(len(WORDS)))
+            sentences.append(" ".join(words) + ".")
+        documents.append(sentences)
+    folder = tmp_path_factory.mktemp("corpus") / "store"
+    tokenizer = _train_tokenizer([sentence for document in documents for sentence in document])
+    write_store(folder, [tokenizer.encode_many(document) for document in documents], tokenizer=tokenizer)
+    return folder
+
+
+@pytest.fixture
+def store(store_folder: Path) -> TokenStore:
+    return TokenStore.open(store_folder)
+
+
+def _train_tokenizer(lines: list[str]) -> Tokenizer:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=model, vocab_size=100, hard_vocab_limit=False, pad_id=0, unk_id=1,
+        bos_id=-1, eos_id=-1, control_symbols="[CLS],[SEP],[MASK]", minloglevel=2, num_threads=1,
+    )  # fmt: skip
+    return Tokenizer(model.getvalue(), Normalisation())

@@ -1,0 +1,176 @@
+"""Kill -9 at random moments, Ctrl-C, and dead or several processes: whole commands, as a user runs them.
+
+Three kills are in the default suite; `make soak` does thirty, ten of them inside a save, and ten more each with
+accumulation and with two processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STEPS = 40
+BASE = {
+    "model.embedding_size": 16, "model.hidden_size": 32, "model.num_attention_heads": 2, "model.intermediate_size": 64,
+    "model.num_hidden_layers": 2, "data.max_length": 64, "train.steps": STEPS, "train.batch_size": 8,
+    "train.log_every": 5, "train.save_every": 3, "train.eval_every": 1000, "optimizer.lr": 0.01,
+}  # fmt: skip
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+
+
+def command(store: Path, out: Path, *, processes: int = 1, **changes: Any) -> list[str]:
+    values = BASE | {name.replace("__", "."): value for name, value in changes.items()}
+    launch = [sys.executable, "-m"]
+    if processes > 1:
+        meet = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]  # any free port
+        launch += ["torch.distributed.run", "--nproc-per-node", str(processes), *meet, "-m"]
+    words = [*launch, "albert", "pretrain", "--data", str(store), "--out", str(out), "--model", "tiny"]
+    return [*words, *(word for name, value in values.items() for word in ("--set", f"{name}={value}"))]
+
+
+def run(words: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
+
+
+def start(words: list[str]) -> subprocess.Popen[Any]:
+    null = subprocess.DEVNULL
+    return subprocess.Popen(words, env=ENVIRONMENT, stdout=null, stderr=null, start_new_session=True)
+
+
+def end_state(out: Path) -> tuple[bytes, bytes]:
+    folder = out / "checkpoints" / f"step-{STEPS:08d}"
+    return (folder / "weights.safetensors").read_bytes(), (folder / "optimizer.safetensors").read_bytes()
+
+
+def wait_until(condition: Any, process: subprocess.Popen[Any], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def kill_group(process: subprocess.Popen[Any]) -> None:
+    """Kill a command and everything that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def kill_once(words: list[str], out: Path, rng: random.Random, *, inside_save: bool) -> None:
+    """Start the command and kill it: at a random moment after it began to train, or while a save is being written."""
+    saves = out / "checkpoints"
+    process = start(words)
+    before = {path.name for path in saves.glob("step-*")}
+
+    def moved() -> bool:
+        return {path.name for path in saves.glob("step-*")} != before
+
+    if inside_save:
+        wait_until(lambda: any(saves.glob(".step-*.tmp/*")), process)
+    else:
+        wait_until(moved, process)
+        time.sleep(rng.random() * 0.15)
+    kill_group(process)
+
+
+def check_kills(store: Path, folder: Path, *, kills: int, saves: int, seed: int, **changes: Any) -> None:
+    """Kill a run again and again, let it end, and compare it with one that nobody touched."""
+    rng = random.Random(seed)
+    whole, cut = folder / "whole", folder / "cut"
+    assert run(command(store, whole, **changes)).returncode == 0
+    words = command(store, cut, **changes)
+    done = 0
+    while done < kills:
+        kill_once(words, cut, rng, inside_save=done < saves)
+        done += 1
+        if (cut / "model").exists():  # it had ended before the kill: begin another one
+            assert end_state(cut) == end_state(whole)
+            cut = folder / f"cut-{done}"
+            words = command(store, cut, **changes)
+    result = run(words)
+    assert result.returncode == 0, result.stderr
+    assert end_state(cut) == end_state(whole)
+
+
+def test_a_killed_run_ends_bit_for_bit_like_an_untouched_one(store_folder: Path, tmp_path: Path) -> None:
+    check_kills(store_folder, tmp_path, kills=3, saves=1, seed=0)
+
+
+def test_ctrl_c_saves_and_exits_130_and_the_same_command_goes_on(store_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = command(store_folder, out, train__steps=100_000)
+    process = subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: (out / "metrics.jsonl").exists(), process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    saved = int(errors.split("step ")[-1].split()[0])
+    assert (out / "checkpoints" / f"step-{saved:08d}").exists()
+    second = subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    lines = len((out / "metrics.jsonl").read_text().splitlines())
+    wait_until(lambda: len((out / "metrics.jsonl").read_text().splitlines()) > lines, second)
+    third = run(words)
+    assert third.returncode == 2, "two runs on one folder are refused"
+    assert "another process" in third.stderr
+    second.send_signal(signal.SIGTERM)
+    second.communicate(timeout=60)
+    assert second.returncode == 130
+
+
+def losses(out: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_two_processes_have_the_losses_of_one(store_folder: Path, tmp_path: Path) -> None:
+    assert run(command(store_folder, tmp_path / "one", train__micro_batch=4)).returncode == 0
+    result = run(command(store_folder, tmp_path / "two", processes=2, train__micro_batch=4))
+    assert result.returncode == 0, result.stderr
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=2e-4)
+
+
+def test_a_dead_process_ends_the_run_within_a_minute_and_leaves_no_orphan(store_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    process = start(command(store_folder, out, processes=2, train__steps=100_000))
+    wait_until(lambda: (out / "metrics.jsonl").exists(), process)
+    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    workers = [pid for pid in children if is_running(pid)]
+    assert len(workers) == 2
+    os.kill(workers[1], signal.SIGKILL)
+    try:
+        assert process.wait(timeout=60) != 0
+        time.sleep(0.5)
+        assert not [pid for pid in workers if is_running(pid)]
+    finally:
+        kill_group(process)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return b"albert" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.mark.soak
+def test_thirty_kills_ten_of_them_inside_a_save(store_folder: Path, tmp_path: Path) -> None:
+    check_kills(store_folder, tmp_path, kills=30, saves=10, seed=1)
+
+
+@pytest.mark.soak
+def test_ten_kills_with_accumulation(store_folder: Path, tmp_path: Path) -> None:
+    check_kills(store_folder, tmp_path, kills=10, saves=3, seed=2, train__micro_batch=2)
+
+
+@pytest.mark.soak
+def test_ten_kills_with_two_processes(store_folder: Path, tmp_path: Path) -> None:
+    check_kills(store_folder, tmp_path, kills=10, saves=3, seed=3, processes=2)
