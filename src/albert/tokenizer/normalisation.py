@@ -1,8 +1,8 @@
 """The text that SentencePiece sees: ALBERT's preprocessing, exactly as transformers 4's slow AlbertTokenizer does it.
 
 White space collapses, `` and '' become ", compatibility forms are taken apart (NFKD), combining marks go, letters
-become small. SentencePiece's own normaliser (nmt_nfkc) runs after this, inside the model. `align` does the same and says where
-each character came from. Knows nothing of pieces or ids.
+become small. SentencePiece's own normaliser (nmt_nfkc) runs after this, inside the model. `align` does the same and
+says where each character came from. Knows nothing of pieces or ids.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# All that does not simply become one small letter: quotes of two characters, white space but one plain space, non-ASCII.
+# All that does not simply become one small letter: quotes of two characters, white space but a single plain space, and
+# whatever is not ASCII.
 _SPECIAL = re.compile(r"``|''|\s{2,}|[^\S ]|[^\x00-\x7f]")
 
 

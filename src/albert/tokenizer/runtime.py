@@ -1,12 +1,13 @@
 """Text to ids and back, with one engine: SentencePiece.
 
-Promises the ids of transformers 4's slow AlbertTokenizer, the ids that the official models were trained and are used with, and
+Promises the ids of transformers 4's slow AlbertTokenizer, which are those that the official models are used with, and
 the same ids with and without offsets. Special tokens are never made from plain text: "[MASK]" in a text is text.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,15 +18,16 @@ import numpy.typing as npt
 import sentencepiece
 
 from albert.errors import ModelError
-from albert.files import read_json
-from albert.tokenizer import formats
 from albert.tokenizer.commas import comma_splits
-from albert.tokenizer.formats import SPECIAL_PIECES
+from albert.tokenizer.folder import CONFIG_FILE, JSON_FILE, MODEL_FILE, SPECIAL_PIECES, read_normalisation, write_folder
 from albert.tokenizer.normalisation import Normalisation
 from albert.tokenizer.offsets import spans
-from albert.tokenizer.words import word_starts
+from albert.tokenizer.pipeline import model_from_json, pipeline_json
+from albert.tokenizer.words import MARKER, word_starts
 
 sentencepiece.set_min_log_level(2)  # what goes wrong reaches us as an exception; its own log would go to stderr
+
+_PROBE = "Ａ１ ﬁ é e\u0301 각 \u200b a\u200db x"  # tells SentencePiece's normalisers apart
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class Encoding:
 
     ids: list[int]
     offsets: list[tuple[int, int]]
+
+
+class _NotOurs(Exception):
+    """A SentencePiece model without ALBERT's special pieces."""
 
 
 class Tokenizer:
@@ -47,7 +53,7 @@ class Tokenizer:
         self.pieces: list[str] = [engine.id_to_piece(number) for number in range(self.vocab_size)]
         ids = {piece: number for number, piece in enumerate(self.pieces)}
         if missing := [piece for piece in SPECIAL_PIECES if piece not in ids]:
-            raise ModelError(f"the vocabulary has no {', '.join(missing)}: it is not one of ALBERT's")
+            raise _NotOurs(f"the vocabulary has no {', '.join(missing)}: it is not one of ALBERT's")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (ids[piece] for piece in SPECIAL_PIECES)
         # Characters unknown to the vocabulary can spell a special piece: it must not become one.
         self._ids = {piece: number for piece, number in ids.items() if not engine.is_control(number)}
@@ -61,34 +67,41 @@ class Tokenizer:
     def load(cls, path: Path | str) -> Tokenizer:
         """Open a tokenizer or model folder, or a bare spiece.model (then with the official models' normalisation)."""
         path = Path(path)
-        file, config_file = (path / formats.MODEL_FILE, path / formats.CONFIG_FILE) if path.is_dir() else (path, None)
-        config = read_json(config_file) if config_file and config_file.exists() else {}
-        normalisation = formats.read_normalisation(config, config_file)
+        file = path / MODEL_FILE if path.is_dir() else path
+        if path.is_dir() and not file.exists() and (path / JSON_FILE).exists():
+            file = path / JSON_FILE  # as transformers saves it
+        normalisation = read_normalisation(path / CONFIG_FILE)
         try:
-            return cls(file.read_bytes(), normalisation)
+            return cls(model_from_json(file) if file.suffix == ".json" else file.read_bytes(), normalisation)
         except OSError as problem:
             raise ModelError(
-                f"{file}: can't be read ({problem.strerror}): a tokenizer is a folder with {formats.MODEL_FILE}, "
+                f"{file}: can't be read ({problem.strerror}): a tokenizer is a folder with {MODEL_FILE}, "
                 "as `albert tokenizer train` writes it"
             ) from problem
         except RuntimeError as problem:
-            raise ModelError(f"{file}: is not a SentencePiece model, or is damaged: copy or train it again") from problem
-        except ModelError as problem:
+            raise ModelError(
+                f"{file}: is not a SentencePiece model, or is damaged: copy or train it again"
+            ) from problem
+        except _NotOurs as problem:
             raise ModelError(f"{file}: {problem}") from problem
 
     def save(self, folder: Path | str) -> None:
         """Write spiece.model unchanged, and the files that `tokenizers` and transformers read."""
-        engine, splits = self._engine, self._splits
-        never = [piece in splits or piece not in self._ids for piece in self.pieces]
-        scores = [None if never[number] else engine.get_score(number) for number in range(self.vocab_size)]
-        vocabulary = list(zip(self.pieces, scores, strict=True))
-        formats.write(Path(folder), self.model, vocabulary, normalisation=self.normalisation)
+        never = {piece for piece in self.pieces if piece in self._splits or piece not in self._ids}
+        pipeline = pipeline_json(
+            self._vocabulary,
+            self.normalisation,
+            model=self.model,
+            never={*never, *SPECIAL_PIECES},
+        )
+        write_folder(Path(folder), self.model, pipeline, normalisation=self.normalisation)
 
     @cached_property
     def fingerprint(self) -> str:
         """Name this vocabulary and its normalisation by a hash."""
-        settings = f"lower_case={self.normalisation.lower_case} keep_accents={self.normalisation.keep_accents}"
-        return hashlib.sha256(settings.encode() + hashlib.sha256(self.model).digest()).hexdigest()
+        normalisation = [self.normalisation.lower_case, self.normalisation.keep_accents, self.normalise(_PROBE)]
+        contents = json.dumps([self._vocabulary, normalisation])
+        return hashlib.sha256(contents.encode()).hexdigest()
 
     @cached_property
     def word_starts(self) -> npt.NDArray[np.bool_]:
@@ -115,12 +128,22 @@ class Tokenizer:
         if not self._splits.keys().isdisjoint(pieces):
             splits = self._splits
             pieces = [part for whole in surfaces for part in (splits[whole].pieces if whole in splits else (whole,))]
-            surfaces = [part for whole in surfaces for part in (splits[whole].surfaces if whole in splits else (whole,))]
-        return Encoding(self._numbers(pieces), spans(text, aligned, surfaces, normalise=self._normalise))
+            surfaces = [
+                part for whole in surfaces for part in (splits[whole].surfaces if whole in splits else (whole,))
+            ]
+        return Encoding(self._numbers(pieces), spans(text, aligned, surfaces, normalise=self._aligned))
+
+    def normalise(self, text: str) -> str:
+        """Give a text as the model sees it: what the pieces are cut from, white space as single spaces."""
+        return self._engine.normalize(self.normalisation(text)).replace(MARKER, " ").strip()
 
     def decode(self, ids: Sequence[int]) -> str:
         """Give the text of the ids; special tokens leave nothing."""
         return self._engine.decode([int(number) for number in ids])
+
+    @property
+    def _vocabulary(self) -> list[tuple[str, float]]:
+        return [(piece, self._engine.get_score(number)) for number, piece in enumerate(self.pieces)]
 
     def _numbers(self, pieces: Sequence[str]) -> list[int]:
         numbers, unknown = self._ids, self.unk_id
@@ -132,5 +155,5 @@ class Tokenizer:
             return ids
         return [number for whole in ids for number in splits.get(whole, (whole,))]
 
-    def _normalise(self, text: str) -> tuple[str, list[int]]:
+    def _aligned(self, text: str) -> tuple[str, list[int]]:
         return self._engine.normalize(text, with_offsets=True)

@@ -1,0 +1,86 @@
+"""The few fields of a spiece.model that we read and write ourselves, by their numbers in sentencepiece_model.proto.
+
+SentencePiece shows pieces and scores, but not its compiled normalisation rules, and makes no model from pieces that
+are known already. Knows nothing of tokenizer.json.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+
+from albert.tokenizer.folder import SPECIAL_PIECES
+
+_PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC = 1, 2, 3  # fields of the model
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4  # types of a piece
+_CHARSMAP = 2  # field of the normaliser
+
+
+def read_charsmap(model: bytes) -> bytes:
+    """Give the compiled rules of a model's normaliser; empty if it has none."""
+    for field, value in _fields(model):
+        if field == _NORMALIZER_SPEC:
+            return next((inner for number, inner in _fields(value) if number == _CHARSMAP), b"")
+    return b""
+
+
+def write_model(vocabulary: Iterable[tuple[str, float]], charsmap: bytes) -> bytes:
+    """Make a unigram model of pieces and scores; those of score 0 are the recipe's symbols, which are never merged."""
+    pieces = [_text(_PIECES, _piece(piece, score)) for piece, score in vocabulary]
+    unigram, unknown, none, pad = 1, 1, -1, 0
+    trainer = ((3, unigram), (4, len(pieces)), (40, unknown), (41, none), (42, none), (43, pad))
+    trainer_spec = b"".join(_integer(field, value) for field, value in trainer)
+    add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces = _integer(3, 1), _integer(4, 1), _integer(5, 1)
+    normalizer_spec = _text(_CHARSMAP, charsmap) + add_dummy_prefix + remove_extra_whitespaces + escape_whitespaces
+    return b"".join([*pieces, _text(_TRAINER_SPEC, trainer_spec), _text(_NORMALIZER_SPEC, normalizer_spec)])
+
+
+def _piece(piece: str, score: float) -> bytes:
+    kind = _NORMAL if score else _USER_DEFINED  # a learnt piece has the logarithm of a probability below 1
+    if piece in SPECIAL_PIECES:
+        score, kind = 0.0, _UNKNOWN if piece == SPECIAL_PIECES[1] else _CONTROL
+    return _text(1, piece.encode()) + _varint(2 << 3 | 5) + struct.pack("<f", score) + _integer(3, kind)
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Give the number and contents of each field of a message that SentencePiece has read, so it is well formed."""
+    place = 0
+    while place < len(message):
+        tag, place = _read_varint(message, place)
+        match tag & 7:
+            case 0:
+                start = place
+                _, place = _read_varint(message, place)
+            case 2:
+                length, start = _read_varint(message, place)
+                place = start + length
+            case kind:
+                start, place = place, place + (8 if kind == 1 else 4)
+        yield tag >> 3, message[start:place]
+
+
+def _read_varint(message: bytes, place: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = message[place]
+        number |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return number, place
+
+
+def _varint(number: int) -> bytes:
+    number %= 2**64  # negative ones, too
+    groups = bytearray()
+    while number >= 0x80:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*groups, number])
+
+
+def _integer(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _text(field: int, value: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(value)) + value
