@@ -50,7 +50,8 @@ def masked_losses(model: Albert, tokenizer: Tokenizer, *, candidates: Sequence[i
 def judge_head_count(model: Albert, tokenizer: Tokenizer | None, *, candidates: Sequence[int]) -> str:
     """Say in a sentence which number of heads the weights were trained with, if it can be told."""
     used = model.config.num_attention_heads
-    known = f"num_attention_heads={used}: published configurations of this size disagree ({' or '.join(map(str, candidates))})"
+    choice = " or ".join(map(str, candidates))
+    known = f"num_attention_heads={used}: published configurations of this size disagree ({choice})"
     if tokenizer is None or "mlm" not in model.heads:
         return f"{known}; without a tokenizer and the masked-word head it can't be checked: compare scores with both"
     losses = masked_losses(model, tokenizer, candidates=[*candidates] if used in candidates else [*candidates, used])
