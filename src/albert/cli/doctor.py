@@ -129,7 +129,7 @@ def _torch() -> Iterator[Finding]:
         yield Finding("AMX", f"works ({amx.source})")
     else:
         ceiling = os.environ.get("ONEDNN_MAX_CPU_ISA", "")
-        fix = f"nothing to do: oneDNN is held at {ceiling}; other programs need that variable too"
+        fix = f"nothing to do: ONEDNN_MAX_CPU_ISA={ceiling} keeps oneDNN off it (ALBERT_AMX=on would trust it)"
         yield Finding("AMX", f"announced but not used ({amx.source})", "note", fix)
 
 
