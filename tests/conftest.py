@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+# Before torch loads. The tests' models are tiny: two threads that wait for each other make them slower, and on a busy
+# machine slower by far. Set it to something else to test with more.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
