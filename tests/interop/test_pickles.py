@@ -96,7 +96,7 @@ def test_a_pickle_that_runs_code_is_refused_and_does_not_run(
         case "torch":
             torch.save({"albert.pooler.weight": Hostile(trace)}, path)
         case "pickle":
-            path.write_bytes(pickle.dumps(Hostile(trace)))
+            path.write_bytes(pickle.dumps(Hostile(trace), protocol=2))
         case "nested":
             torch.save(state_of(legacy) | {"extra": [Hostile(trace)]}, path)
     result = CliRunner().invoke(app, ["convert", str(legacy), "--out", str(tmp_path / "out")])
