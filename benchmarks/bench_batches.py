@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from recording import data_folder, print_table, record
 
 from albert.data.build import BuildSettings, build_store
 from albert.data.engines import LocalEngine
 from albert.data.index import epoch_index
-from albert.data.settings import ExampleSettings, Objective
+from albert.data.settings import NUM_SPECIAL, ExampleSettings, Objective
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.tokenizer import Tokenizer
@@ -84,6 +85,22 @@ def batch_speed(store: TokenStore, length: int, batch_size: int, *, rounds: int)
     }
 
 
+def sample_shape(store: TokenStore, length: int) -> dict[str, Any]:
+    """Count what samples are like; these figures are the same on any machine."""
+    settings = ExampleSettings(max_length=length)
+    rows, following = epoch_index(store, settings, 0), epoch_index(store, settings, 1)
+    sizes = rows["length"].astype(np.int64) + rows["other_length"]
+    ends = following["start"] + following["length"] + following["other_length"]
+    again = np.intersect1d(rows["start"] * 2**14 + sizes, following["start"] * 2**14 + ends - following["start"])
+    return {
+        "length": length,
+        "samples": rows.size,
+        "mean length": round(float(sizes.mean()) + NUM_SPECIAL, 1),
+        "of one sentence": f"{np.mean(rows['other_length'] == 0):.1%}",
+        "chunks that return in the next epoch": f"{again.size / rows.size:.0%}",
+    }
+
+
 def main() -> None:
     """Measure, print, record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -93,6 +110,8 @@ def main() -> None:
     options = parser.parse_args()
     with corpus(options.store) as store:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+        shapes = [sample_shape(store, length) for length in (64, 128, 512)]
+        print_table(shapes)
         indices = [
             index_speed(store, length, objective, rounds=options.rounds)
             for objective, length in (("sop", 128), ("sop", 512), ("nsp", 128))
@@ -101,7 +120,7 @@ def main() -> None:
         batches = [batch_speed(store, *shape, rounds=options.rounds) for shape in SHAPES]
         print_table(batches)
     if options.record:
-        record("batches", [*indices, *batches], title="Training examples: speed on one core")
+        record("batches", [*shapes, *indices, *batches], title="Training examples: speed on one core")
 
 
 if __name__ == "__main__":

@@ -252,6 +252,13 @@ class TestCache:
         assert list(tmp_path.iterdir()) == []
 
 
+def test_a_damaged_store_is_refused_and_not_walked_for_ever(make_store):
+    store = make_store([[[START] * 20] * 30])
+    store.shards[0].sentences[7] = 0
+    with pytest.raises(DataError, match="shard 0 is damaged: see `albert data check"):
+        epoch_index(store, ExampleSettings(), 0)
+
+
 def test_an_empty_store_is_refused(make_store):
     with pytest.raises(DataError, match="holds no text"):
         epoch_index(make_store([]), ExampleSettings(), 0)

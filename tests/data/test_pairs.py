@@ -7,6 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from albert.data.index import epoch_index
+from albert.data.pairs import TokenReader, make_pairs
+from albert.data.pieces import Pieces
+from albert.data.randomness import epoch_key, keyed
 from albert.data.settings import ExampleSettings
 from albert.data.stream import BatchStream
 
@@ -156,3 +160,19 @@ def test_no_sequence_is_longer_than_asked(english, length):
     batch = BatchStream(english, ExampleSettings(max_length=length), batch_size=200).batch(0)
     assert batch.lengths.max() <= length
     assert batch.lengths.max() > 0.95 * length or length == 8192
+
+
+def test_a_segment_begins_with_a_word_even_where_a_long_word_was_split(make_store):
+    store = make_store([[[START] + [INNER] * 150, [START] * 9]] * 20)
+    rows = epoch_index(store, ExampleSettings(max_length=64, short_prob=0), 0)
+    pieces = Pieces.of(store.tokenizer)
+    keys = keyed(epoch_key(0, 0), np.arange(rows.size))
+    pairs = make_pairs(TokenReader(store), rows, keys=keys, pieces=pieces, objective="sop")
+    special = np.isin(pairs.token_ids, [CLS, SEP])
+    after = np.flatnonzero(special[:-1]) + 1
+    assert pairs.starts[special].all()
+    assert pairs.starts[after].all()
+    inner = (pairs.token_ids == INNER) & ~np.isin(np.arange(special.size), after)
+    assert not pairs.starts[inner].any()
+    assert (pairs.token_ids[after] == INNER).sum() > 20, "the test meets such segments, as first and as second"
+    assert pairs.segment_ids[after][pairs.token_ids[after] == INNER].any()

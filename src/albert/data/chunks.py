@@ -18,6 +18,7 @@ from albert.data.randomness import Ints, Purpose, Words, below, keyed, uniform
 from albert.data.settings import ExampleSettings
 from albert.data.shard import Shard, Tokens
 from albert.data.store import TokenStore
+from albert.errors import DataError
 
 _SLAB = 2**19  # sentences handled at once: about 14 million tokens of English, 100 MB of arrays
 
@@ -59,6 +60,8 @@ def slabs(store: TokenStore, capacity: int, *, word_starts: Flags) -> Iterator[S
         while low < last:
             high = max(low + 1, int(np.searchsorted(documents, documents[low] + _SLAB, side="right")) - 1)
             sentences = shard.sentences[documents[low] : documents[high] + 1]
+            if sentences.size < 2 or np.diff(sentences).min() < 1:
+                raise DataError(f"{store.folder}: shard {number} is damaged: see `albert data check {store.folder}`")
             bounds = _split_long(shard, sentences, capacity=capacity, word_starts=word_starts)
             borders = np.searchsorted(bounds, sentences[documents[low : high + 1] - documents[low]])
             yield Slab(starts[number], first_document + low, bounds, borders)

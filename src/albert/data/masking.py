@@ -2,8 +2,8 @@
 
 Whole words are hidden in spans of n = 1..max_ngram words with p(n) proportional to 1/n, up to a budget of 15% of a
 sequence's tokens. A span stays inside its segment. A word that holds a special token is never hidden, <unk> included:
-there is nothing to learn from it. The samples of a batch are handled side by side, but no draw depends on a neighbour:
-a sample's masks are the same in any batch. Legend: B samples, T tokens, W words, P masked positions.
+there is nothing to learn from it. Draws are made for a whole batch at once, but none depends on a neighbour: a sample's
+masks are the same in any batch. Legend: B samples, T tokens, W words, P masked positions.
 """
 
 from __future__ import annotations
@@ -103,33 +103,32 @@ def choose_spans(table: WordTable, budget: Ints, *, keys: Words, max_ngram: int)
 
     A sample's words are tried in random order. The span that begins at a word loses words from its end until the
     budget holds it. A single word that is still too long is passed over, and so is a span that meets one already
-    chosen. Round k tries the k-th word of every sample that has budget left.
+    chosen.
     """
-    order, bounds = _trial_order(table, keys)
-    sizes = np.minimum(draw_sizes(table, keys=keys, max_ngram=max_ngram), table.run_end - np.arange(table.sample.size))
-    turn, last = bounds[:-1].copy(), bounds[1:]
-    left = budget.copy()
-    hidden = np.zeros(table.sample.size + max_ngram, dtype=np.bool_)
-    chosen_words, chosen_sizes = [order[:0]], [order[:0]]
-    active = np.flatnonzero(turn < last)  # samples
-    while active.size:
-        words = order[turn[active]]
-        turn[active] += 1
-        spans, room = sizes[words], left[active]
-        for _ in range(max_ngram - 1):
-            spans -= (spans > 1) & (table.num_pieces(words, spans) > room)
-        taken = table.num_pieces(words, spans)
-        accepted = taken <= room
-        for offset in range(max_ngram):
-            accepted &= ~(hidden[words + offset] & (offset < spans))
-        words, spans = words[accepted], spans[accepted]
-        for offset in range(max_ngram):
-            hidden[words[offset < spans] + offset] = True
-        left[active[accepted]] -= taken[accepted]
-        chosen_words.append(words)
-        chosen_sizes.append(spans)
-        active = active[(left[active] > 0) & (turn[active] < last[active])]
-    return Spans(np.concatenate(chosen_words), np.concatenate(chosen_sizes))
+    # Rounds over arrays, the k-th word of all samples at once, make batches of 256 samples twice as fast and of two
+    # long ones 7x slower than this plain loop.
+    order, bounds = (numbers.tolist() for numbers in _trial_order(table, keys))
+    drawn = draw_sizes(table, keys=keys, max_ngram=max_ngram)
+    sizes = np.minimum(drawn, table.run_end - np.arange(drawn.size)).tolist()
+    first = table.first.tolist()
+    hidden = bytearray(len(sizes))
+    words_chosen, sizes_chosen = [], []
+    for sample, left in enumerate(budget.tolist()):
+        for word in order[bounds[sample] : bounds[sample + 1]]:
+            size = sizes[word]
+            taken = first[word + size] - first[word]
+            while taken > left and size > 1:
+                size -= 1
+                taken = first[word + size] - first[word]
+            if taken > left or 1 in hidden[word : word + size]:
+                continue
+            hidden[word : word + size] = b"\1" * size
+            words_chosen.append(word)
+            sizes_chosen.append(size)
+            left -= taken
+            if left == 0:
+                break
+    return Spans(np.array(words_chosen, dtype=np.int64), np.array(sizes_chosen, dtype=np.int64))
 
 
 def _trial_order(table: WordTable, keys: Words) -> tuple[Ints, Ints]:
