@@ -24,7 +24,7 @@ from albert.data.build import BuildSettings, build_store
 from albert.data.engines import LocalEngine
 from albert.data.index import epoch_index
 from albert.data.settings import NUM_SPECIAL, ExampleSettings, Objective
-from albert.data.store import TokenStore
+from albert.data.store import MANIFEST, TokenStore
 from albert.data.stream import BatchStream
 from albert.tokenizer import Tokenizer
 
@@ -35,6 +35,9 @@ SHAPES = ((128, 128), (512, 32), (128, 8), (8192, 2))  # length, sequences of a 
 @contextmanager
 def corpus(folder: Path | None) -> Iterator[TokenStore]:
     """Build the store of the real corpus, or open it where it was built before."""
+    if folder is not None and (folder / MANIFEST).exists():
+        yield TokenStore.open(folder)
+        return
     data = data_folder()
     with tempfile.TemporaryDirectory() as temporary:
         result = build_store(
