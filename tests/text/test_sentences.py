@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from albert.text import sentences
 from albert.text.sentences import SENTENCE_LIMIT, split_sentences
 
 
@@ -45,3 +46,24 @@ def test_a_sentence_beyond_the_limit_is_cut_at_a_space_and_nothing_is_lost(text:
     assert len(found) <= 2 + len(text) // (SENTENCE_LIMIT - 10)
     if text.startswith("word"):
         assert all(part.endswith(" ") for part in found)
+
+
+def test_a_line_of_many_sentences_is_split_like_short_lines() -> None:
+    written = [f"Dr. Smith bought {number} ships." for number in range(2000)]
+    assert _split(" ".join(written), "en") == written
+
+
+def test_a_quotation_that_is_never_closed_does_not_swallow_the_line() -> None:
+    found = _split('He said: "no. ' + "The rain came. " * 5000, "en")
+    assert len(found) > 4000
+
+
+def test_the_splitter_is_never_given_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    segment = sentences.sentencex.segment
+    monkeypatch.setattr(
+        sentences.sentencex, "segment", lambda code, text: given.append(len(text)) or segment(code, text)
+    )
+    text = "A “quoted” line, with (brackets). " * 2000
+    assert "".join(split_sentences(text, language="en")) == text
+    assert max(given) <= SENTENCE_LIMIT

@@ -57,9 +57,10 @@ def _plain_lines(title: str) -> Show:
 
 def duration(seconds: float) -> str:
     """Say a time in the two units that matter."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, hours = divmod(round(seconds), 60)[0], round(seconds) // 3600
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
     if hours:
-        return f"{hours} h {minutes % 60:02} min"
-    return f"{minutes} min {round(seconds) % 60:02} s"
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

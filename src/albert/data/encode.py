@@ -29,7 +29,7 @@ class Part:
     """Some whole documents of the corpus, which become shard `index`."""
 
     index: int
-    texts: tuple[str, ...]
+    texts: tuple[bytes, ...]  # UTF-8: one rare character makes a Python string four bytes wide
     bytes_read: int  # of the input files, when the part was complete
 
 
@@ -66,9 +66,9 @@ class Job:
 def cut_parts(documents: Iterable[Document], report: ReadReport, *, part_size: int) -> Iterator[Part]:
     """Cut a stream of documents into parts: each ends with the document that brings it to `part_size` characters."""
     index, size = 0, 0
-    texts: list[str] = []
+    texts: list[bytes] = []
     for document in documents:
-        texts.append(document.text)
+        texts.append(document.text.encode())
         size += len(document.text)
         if size >= part_size:
             yield Part(index, tuple(texts), report.bytes_read)
@@ -93,13 +93,13 @@ def encode_part(part: Part, job: Job) -> EncodedPart:
     return EncodedPart(part.index, contents, record, part.bytes_read)
 
 
-def _batches(texts: tuple[str, ...], language: str | None) -> Iterator[tuple[list[str], list[int]]]:
+def _batches(texts: tuple[bytes, ...], language: str | None) -> Iterator[tuple[list[str], list[int]]]:
     """Give sentences, and the number of the document of each, some at a time."""
     sentences: list[str] = []
     owners: list[int] = []
     size = 0
     for number, text in enumerate(texts):
-        for sentence in split_sentences(text, language=language):
+        for sentence in split_sentences(text.decode(), language=language):
             sentences.append(sentence)
             owners.append(number)
             size += len(sentence)

@@ -26,10 +26,10 @@ class Estimate:
 def estimate_build(sources: Sources, plan: Manifest, tokenizer: Tokenizer) -> Estimate:
     """Encode the first million characters, and assume that the rest is like them."""
     report = ReadReport()
-    texts: list[str] = []
+    texts: list[bytes] = []
     started = time.perf_counter()
     for document in read_documents(sources.files, text_field=plan.settings["text_field"], report=report):
-        texts.append(document.text)
+        texts.append(document.text.encode())
         if sum(map(len, texts)) >= SAMPLE:
             break
     if not texts:

@@ -26,7 +26,7 @@ from albert.text.sources import Source, find_sources, open_source
 
 DOCUMENT_LIMIT = 4 * 2**20  # characters; bounds the memory of everything after the reader
 LINE_LIMIT = 2**18  # characters of a line of .txt that are read at once
-RECORD_LIMIT = 32 * 2**20  # characters of one line of JSON, which can only be parsed whole
+RECORD_LIMIT = 16 * 2**20  # characters of one line of JSON, which can only be parsed whole
 PARQUET_ROWS = 64  # rows held at once
 SURROGATE = re.compile("[\ud800-\udfff]")  # what is left of bytes that are not UTF-8, and of broken \u escapes
 
