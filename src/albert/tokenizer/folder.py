@@ -17,7 +17,22 @@ MODEL_FILE = "spiece.model"
 CONFIG_FILE = "tokenizer_config.json"
 JSON_FILE = "tokenizer.json"
 FILES = (MODEL_FILE, CONFIG_FILE, JSON_FILE)
+MODEL_LIMIT = 64 * 2**20  # bytes: a million pieces are fewer
 SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")  # ids 0..4
+
+
+def read_model(path: Path) -> bytes:
+    """Read a spiece.model, or say what a tokenizer is."""
+    try:
+        size = path.stat().st_size
+        if not path.is_file() or size > MODEL_LIMIT:
+            raise ModelError(f"{path}: {size:,} bytes, or no regular file: it is no {MODEL_FILE}")
+        return path.read_bytes()
+    except OSError as problem:
+        raise ModelError(
+            f"{path}: can't be read ({problem.strerror}): a tokenizer is a folder with {MODEL_FILE}, "
+            "as `albert tokenizer train` writes it"
+        ) from problem
 
 
 def read_normalisation(path: Path) -> Normalisation:

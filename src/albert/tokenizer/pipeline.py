@@ -10,6 +10,7 @@ looks at a finished segmentation, is imitated by never choosing the pieces that 
 from __future__ import annotations
 
 import base64
+import math
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -98,9 +99,9 @@ def model_from_json(path: Path) -> bytes:
     if not isinstance(model, dict) or model.get("type") != "Unigram" or not isinstance(model.get("vocab"), list):
         raise ModelError(f"{path}: has no Unigram vocabulary: it is not a tokenizer of ALBERT")
     try:
-        vocabulary = [
-            (str(piece), float(score) - NEVER if score < NEVER / 2 else float(score)) for piece, score in model["vocab"]
-        ]
+        vocabulary = [(str(piece), score - NEVER if score < NEVER / 2 else score) for piece, score in model["vocab"]]
+        if not all(math.isfinite(score) for _, score in vocabulary):
+            raise ValueError("a score is not a number")
         return write_model(vocabulary, _find_charsmap(contents.get("normalizer")))
     except (TypeError, ValueError, OverflowError) as problem:
         raise ModelError(f"{path}: its vocabulary is damaged ({problem}): save it again") from problem

@@ -18,8 +18,16 @@ import numpy.typing as npt
 import sentencepiece
 
 from albert.errors import ModelError
-from albert.tokenizer.commas import comma_splits
-from albert.tokenizer.folder import CONFIG_FILE, JSON_FILE, MODEL_FILE, SPECIAL_PIECES, read_normalisation, write_folder
+from albert.tokenizer.commas import Split, comma_splits
+from albert.tokenizer.folder import (
+    CONFIG_FILE,
+    JSON_FILE,
+    MODEL_FILE,
+    SPECIAL_PIECES,
+    read_model,
+    read_normalisation,
+    write_folder,
+)
 from albert.tokenizer.normalisation import Normalisation
 from albert.tokenizer.offsets import spans
 from albert.tokenizer.pipeline import model_from_json, pipeline_json
@@ -48,7 +56,8 @@ class Tokenizer:
     def __init__(self, model: bytes, normalisation: Normalisation) -> None:
         self.model = model
         self.normalisation = normalisation
-        engine = self._engine = sentencepiece.SentencePieceProcessor(model_proto=model)
+        engine = self._engine = sentencepiece.SentencePieceProcessor()
+        engine.load_from_serialized_proto(model)
         self.vocab_size: int = engine.vocab_size()
         self.pieces: list[str] = [engine.id_to_piece(number) for number in range(self.vocab_size)]
         ids = {piece: number for number, piece in enumerate(self.pieces)}
@@ -59,41 +68,32 @@ class Tokenizer:
         self._ids = {piece: number for piece, number in ids.items() if not engine.is_control(number)}
         self._splits = comma_splits(self.pieces, lambda text: engine.encode(text, out_type=str))
         self._split_ids = {ids[piece]: self._numbers(split.pieces) for piece, split in self._splits.items()}
+        self._commas = frozenset(self._split_ids)
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes, Normalisation]]:
         return Tokenizer, (self.model, self.normalisation)
 
     @classmethod
     def load(cls, path: Path | str) -> Tokenizer:
-        """Open a tokenizer or model folder, or a bare spiece.model (then with the official models' normalisation)."""
+        """Open a tokenizer or model folder, or a spiece.model; without tokenizer_config.json as the official models."""
         path = Path(path)
         file = path / MODEL_FILE if path.is_dir() else path
         if path.is_dir() and not file.exists() and (path / JSON_FILE).exists():
-            file = path / JSON_FILE  # as transformers saves it
-        normalisation = read_normalisation(path / CONFIG_FILE)
+            file = path / JSON_FILE  # transformers saves no spiece.model
+        model = model_from_json(file) if file.suffix == ".json" else read_model(file)
         try:
-            return cls(model_from_json(file) if file.suffix == ".json" else file.read_bytes(), normalisation)
-        except OSError as problem:
+            return cls(model, read_normalisation(file.with_name(CONFIG_FILE)))
+        except RuntimeError as problem:  # SentencePiece's, which speak of its source files
             raise ModelError(
-                f"{file}: can't be read ({problem.strerror}): a tokenizer is a folder with {MODEL_FILE}, "
-                "as `albert tokenizer train` writes it"
-            ) from problem
-        except RuntimeError as problem:
-            raise ModelError(
-                f"{file}: is not a SentencePiece model, or is damaged: copy or train it again"
+                f"{file}: is not a SentencePiece model, or is damaged: copy it again, or train one"
             ) from problem
         except _NotOurs as problem:
             raise ModelError(f"{file}: {problem}") from problem
 
     def save(self, folder: Path | str) -> None:
         """Write spiece.model unchanged, and the files that `tokenizers` and transformers read."""
-        never = {piece for piece in self.pieces if piece in self._splits or piece not in self._ids}
-        pipeline = pipeline_json(
-            self._vocabulary,
-            self.normalisation,
-            model=self.model,
-            never={*never, *SPECIAL_PIECES},
-        )
+        never = {piece for piece in self.pieces if piece in self._splits or piece not in self._ids} | {*SPECIAL_PIECES}
+        pipeline = pipeline_json(self._vocabulary, self.normalisation, model=self.model, never=never)
         write_folder(Path(folder), self.model, pipeline, normalisation=self.normalisation)
 
     @cached_property
@@ -126,11 +126,9 @@ class Tokenizer:
         aligned = self.normalisation.align(text)
         pieces = surfaces = self._engine.encode(aligned.text, out_type=str)
         if not self._splits.keys().isdisjoint(pieces):
-            splits = self._splits
-            pieces = [part for whole in surfaces for part in (splits[whole].pieces if whole in splits else (whole,))]
-            surfaces = [
-                part for whole in surfaces for part in (splits[whole].surfaces if whole in splits else (whole,))
-            ]
+            parts = [self._splits.get(piece) or Split((piece,), (piece,)) for piece in pieces]
+            pieces = [piece for part in parts for piece in part.pieces]
+            surfaces = [surface for part in parts for surface in part.surfaces]
         return Encoding(self._numbers(pieces), spans(text, aligned, surfaces, normalise=self._aligned))
 
     def normalise(self, text: str) -> str:
@@ -150,10 +148,9 @@ class Tokenizer:
         return [numbers.get(piece, unknown) for piece in pieces]
 
     def _with_split_commas(self, ids: list[int]) -> list[int]:
-        splits = self._split_ids
-        if splits.keys().isdisjoint(ids):
+        if self._commas.isdisjoint(ids):
             return ids
-        return [number for whole in ids for number in splits.get(whole, (whole,))]
+        return [number for whole in ids for number in self._split_ids.get(whole, (whole,))]
 
     def _aligned(self, text: str) -> tuple[str, list[int]]:
         return self._engine.normalize(text, with_offsets=True)

@@ -154,9 +154,11 @@ def _follow(child: subprocess.Popen[str], arguments: str, progress: Progress) ->
             progress(0.05, "finding candidates")
         elif match := re.search(r"EM sub_iter=\d+ size=(\d+)", line):
             size = int(match[1])
-            largest = max(largest, math.log(size / vocab_size) + 0.1)
-            done = 1 - max(math.log(size / vocab_size), 0.0) / largest  # pieces shrink by a constant factor
-            progress(0.3 + 0.7 * done, f"{size:,} candidates")
+            left = math.log(
+                max(size / vocab_size, 1.1)
+            )  # candidates shrink by a constant factor, to 1.1 times the size
+            largest = max(largest, left)
+            progress(1 - 0.7 * left / largest, f"{size:,} candidates")
     return last
 
 
