@@ -177,7 +177,7 @@ def test_a_torn_line_of_the_journal_costs_one_shard(tmp_path: Path, run: Callabl
     run(tmp_path / "whole")
     with pytest.raises(RuntimeError):
         run(tmp_path / "store", engine=_Stopping(5, RuntimeError("crash")))
-    journal = tmp_path / "store" / "unfinished.jsonl"
+    journal = tmp_path / "store" / "unfinished.journal"
     journal.write_bytes(journal.read_bytes()[:-30])
     assert run(tmp_path / "store").num_built == len(TokenStore.open(tmp_path / "whole").shards) - 4
     assert _files(tmp_path / "store") == _files(tmp_path / "whole")
@@ -221,7 +221,7 @@ def test_a_lost_tokenizer_copy_is_written_again(tmp_path: Path, run: Callable[..
 def test_temporaries_of_a_killed_build_are_removed(tmp_path: Path, run: Callable[..., Any]) -> None:
     run(tmp_path / "store")
     before = _files(tmp_path / "store")
-    for name in (".shard-000001.bin.0123abcd.tmp", ".manifest.json.0123abcd.tmp", "unfinished.jsonl"):
+    for name in (".shard-000001.bin.0123abcd.tmp", ".manifest.json.0123abcd.tmp", "unfinished.journal"):
         (tmp_path / "store" / name).write_bytes(b"half")
     run(tmp_path / "store")
     assert _files(tmp_path / "store") == before
@@ -261,6 +261,28 @@ def test_shards_of_two_versions_are_never_mixed(
     monkeypatch.setattr(build_module, "versions", lambda: versions | {"sentencex": "99"})
     with pytest.raises(UsageError, match=rf"begun with sentencex {versions['sentencex']}, this is 99"):
         run(tmp_path / "store")
+
+
+def test_a_language_is_a_code() -> None:
+    for language in ("en", "zh-Hans", "yue"):
+        BuildSettings(language=language)
+    with pytest.raises(UsageError, match="language 'German' is not a code: use one of ISO 639, such as"):
+        BuildSettings(language="German")
+
+
+def test_a_store_inside_the_folder_of_its_text_is_not_taken_for_text(tmp_path: Path, run: Callable[..., Any]) -> None:
+    with pytest.raises(RuntimeError):
+        run(tmp_path / "store", inputs=[tmp_path], engine=_Stopping(5, RuntimeError("crash")))
+    run(tmp_path / "store", inputs=[tmp_path])
+    assert run(tmp_path / "store", inputs=[tmp_path]).num_built == 0
+
+
+def test_a_file_name_need_not_be_utf8(tmp_path: Path, run: Callable[..., Any]) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    path.write_bytes(b"The c\xffat.\n")
+    manifest = run(tmp_path / "store", inputs=[path]).store.manifest
+    assert manifest.inputs[0]["path"].endswith("caf?.txt")
+    assert manifest.findings["broken_utf8"]["first"].endswith("caf?.txt:1")
 
 
 def test_a_folder_with_other_files_is_refused_and_not_touched(tmp_path: Path, run: Callable[..., Any]) -> None:
@@ -366,7 +388,7 @@ def test_a_command_that_is_stopped_ends_with_its_workers_and_continues(
         stderr=subprocess.PIPE,
         text=True,
     )
-    journal = tmp_path / "store" / "unfinished.jsonl"
+    journal = tmp_path / "store" / "unfinished.journal"
     while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") >= 4):
         time.sleep(0.005)
     os.killpg(process.pid, sent) if sent == signal.SIGINT else process.send_signal(sent)  # Ctrl-C reaches the workers

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from albert.data import engines
+from albert.data import encode, engines
 from albert.data.build import BuildProgress, BuildSettings, build_store
 from albert.data.engines import Engine, LocalEngine, RayEngine
 from albert.errors import ResourceError
@@ -138,6 +138,21 @@ def test_a_part_that_kills_every_worker_is_one_clear_error_and_the_build_continu
     result = build(tmp_path / "store", LocalEngine(1))
     assert 0 < result.num_built < len(result.store.shards)
     assert _files(tmp_path / "store") == expected
+
+
+def test_a_node_with_other_software_is_refused_in_one_line(
+    tmp_path: Path, cluster: Any, build: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encode.Job, "__init__", _with_other_versions(encode.Job.__init__))
+    with pytest.raises(ResourceError, match=r"^a worker has .*, the build began with .*'sentencex': '99'.*install"):
+        build(tmp_path / "store", RayEngine(cluster.address))
+
+
+def _with_other_versions(init: Callable[..., None]) -> Callable[..., None]:
+    def wrapped(self: Any, *arguments: Any) -> None:
+        init(self, *arguments, versions={"sentencex": "99"})
+
+    return wrapped
 
 
 def test_a_cluster_that_is_not_there_is_one_clear_error(tmp_path: Path, build: Callable[..., Any]) -> None:

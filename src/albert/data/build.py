@@ -8,6 +8,7 @@ anew, a complete store is left as it is. A folder that holds anything else, or a
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -23,7 +24,7 @@ from albert.data.shard import ShardRecord, damage, shard_name, write_shard
 from albert.data.store import MANIFEST, TOKENIZER, UNFINISHED, DamagedShard, Manifest, TokenStore, total
 from albert.errors import DataError, Interrupted, ModelError, UsageError
 from albert.files import atomic_folder, sha256, sole_owner
-from albert.text.documents import DOCUMENT_LIMIT, RECORD_LIMIT, ReadReport, read_documents
+from albert.text.documents import DOCUMENT_LIMIT, RECORD_LIMIT, ReadReport, printable, read_documents
 from albert.text.sentences import SENTENCE_LIMIT
 from albert.text.sources import Sources, find_sources
 from albert.tokenizer import Tokenizer
@@ -39,6 +40,12 @@ class BuildSettings:
     language: str = "en"  # of sentence splitting
     text_field: str = "text"  # of .jsonl and .parquet
     part_size: int = 4 * 2**20  # characters of a shard's text; a task holds some twenty bytes for each
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z]{2,3}(-[a-z0-9]+)*", self.language, re.IGNORECASE):
+            raise UsageError(
+                f"language '{self.language}' is not a code: use one of ISO 639, such as 'en', 'de' or 'zh'"
+            )
 
     def resolved(self) -> dict[str, Any]:
         """Give all that decides the contents of a store, beside text, tokenizer and versions."""
@@ -93,7 +100,7 @@ def plan_build(inputs: Iterable[str | Path], tokenizer: Tokenizer, settings: Bui
 
 def _identity(path: Path) -> dict[str, Any]:
     try:
-        return {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path)}
+        return {"path": printable(str(path)), "bytes": path.stat().st_size, "sha256": sha256(path)}
     except OSError as problem:
         raise DataError(f"{path}: can't be read ({problem.strerror})") from problem
 

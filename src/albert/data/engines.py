@@ -12,6 +12,7 @@ import os
 import pickle
 import signal
 import socket
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -24,7 +25,7 @@ from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
 from albert.data.encode import EncodedPart, Job, Part, encode_part
-from albert.errors import ResourceError, UsageError
+from albert.errors import AlbertError, ResourceError, UsageError
 
 Encoded = Generator[EncodedPart, None, None]  # closing it ends the workers
 Pending = TypeVar("Pending")
@@ -89,11 +90,7 @@ class RayEngine:
         except ImportError as problem:
             raise UsageError("engine 'ray' needs Ray: pip install 'albert-lite[ray]'") from problem
 
-        try:
-            _knock(self.address)
-            ray.init(self.address, log_to_driver=False, logging_level="ERROR")
-        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as problem:
-            raise ResourceError(f"no Ray cluster at {self.address or 'this machine'}: {problem}") from problem
+        self._connect(ray)
         try:
             shared_job = ray.put(pickle.dumps(job))
             task = ray.remote(_encode_on_cluster).options(max_retries=RETRIES)
@@ -101,8 +98,26 @@ class RayEngine:
             yield from _in_order(parts, lambda part: task.remote(part, shared_job), ray.get, room=room)
         except ray.exceptions.WorkerCrashedError as problem:
             raise ResourceError(f"a Ray worker died {RETRIES + 1} times with the same part: {problem}") from problem
+        except ray.exceptions.RayTaskError as problem:  # its text is a traceback, its cause what the task raised
+            if isinstance(problem.cause, AlbertError):
+                raise problem.cause from None
+            reason = str(problem.cause).partition("\n")[0]
+            raise ResourceError(
+                f"a Ray worker can't encode ({reason}): is this version of albert-lite installed on every node?"
+            ) from problem
         finally:
             ray.shutdown()
+
+    def _connect(self, ray: Any) -> None:
+        on_main_thread = threading.current_thread() is threading.main_thread()
+        on_sigterm = signal.getsignal(signal.SIGTERM)
+        try:
+            _knock(self.address)
+            ray.init(self.address, log_to_driver=False, logging_level="ERROR")
+        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as problem:
+            raise ResourceError(f"no Ray cluster at {self.address or 'this machine'}: {problem}") from problem
+        if on_main_thread:
+            signal.signal(signal.SIGTERM, on_sigterm)  # Ray sets one that ends the process with another exit code
 
 
 def _knock(address: str | None) -> None:
@@ -131,6 +146,9 @@ def _in_order(
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
+    if sys.platform == "win32":
+        yield
+        return
     old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -31,7 +31,7 @@ from albert.tokenizer import Tokenizer
 
 FORMAT = 1  # of the folder; raised when an older reader would misread it
 MANIFEST = "manifest.json"
-UNFINISHED = "unfinished.jsonl"  # the journal of a build that has not ended
+UNFINISHED = "unfinished.journal"  # of a build that has not ended; no name that a folder of text would be searched for
 TOKENIZER = "tokenizer"
 
 

@@ -175,10 +175,6 @@ class PretrainJob:
         layers = self.model.config.num_hidden_layers
         return stage_at(self._settings.grow.depth, step, steps=self._settings.train.steps, constant=layers)
 
-    def state(self) -> dict[str, Any]:
-        """Nothing: every batch is a function of its step."""
-        return {}
-
 
 def example_settings(settings: PretrainSettings, *, length: int | None = None) -> ExampleSettings:
     """Give the settings of the examples, at some length."""

@@ -59,6 +59,11 @@ class Finding:
     first: str
 
 
+def printable(name: str) -> str:
+    """Make a file's name fit for UTF-8: it may hold any bytes."""
+    return name.encode("utf-8", "replace").decode()
+
+
 @dataclass
 class ReadReport:
     """What the reader mended or skipped, by the keys of MEANINGS, and how far it is."""
@@ -68,7 +73,7 @@ class ReadReport:
 
     def add(self, key: str, place: str, *, count: int = 1) -> None:
         """Count a finding and keep its first place."""
-        self.findings.setdefault(key, Finding(0, place)).count += count
+        self.findings.setdefault(key, Finding(0, printable(place))).count += count
 
     def lines(self) -> list[str]:
         """Say every finding in one line."""

@@ -11,9 +11,8 @@ import json
 import logging
 import re
 import shutil
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -37,7 +36,6 @@ class TrainState:
     best_smooth_loss: float | None = None
     skipped: int = 0  # steps skipped for a bad loss
     scale: float | None = None  # of the fp16 loss
-    job: dict[str, Any] = field(default_factory=dict)  # what the job itself wants back
 
 
 def save_checkpoint(

@@ -64,9 +64,6 @@ class Job(Protocol):
     def evaluate(self, step: int) -> dict[str, float]:
         """Score the model on held-out data; every process takes part."""
 
-    def state(self) -> dict[str, Any]:
-        """Give what the job wants back when resumed."""
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -150,7 +147,6 @@ def train(
                     if world.is_first and evaluation:
                         observe(Progress(state.step, settings.steps, evaluation, None))
                 if state.step % settings.save_every == 0 or last or stop:
-                    state.job = job.state()
                     if world.is_first:
                         save_checkpoint(saves, state, model, optimizer, keep=settings.keep)
                     world.wait()
