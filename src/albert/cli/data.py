@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from pathlib import Path
@@ -36,7 +35,7 @@ def build(
     sentences: Annotated[Literal["auto", "lines"], typer.Option(help="Split by rule, or take one a line.")] = "auto",
     language: Annotated[str, typer.Option(help="Language whose rules split sentences, as in 'en' or 'de'.")] = "en",
     field: Annotated[str, typer.Option(help="Field of .jsonl, or column of .parquet, that holds the text.")] = "text",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as CPUs unless told.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core unless told.")] = None,
     engine: Annotated[Literal["local", "ray"], typer.Option(help="This machine, or a Ray cluster.")] = "local",
     address: Annotated[str | None, typer.Option(help="Address of the Ray cluster.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and what it costs.")] = False,
@@ -46,13 +45,14 @@ def build(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: end the workers, keep what is finished
     from albert.data.build import BuildSettings, build_store
     from albert.data.engines import LocalEngine, RayEngine
+    from albert.hardware import count_threads
     from albert.tokenizer import Tokenizer
 
     if engine == "ray" and workers:
         raise UsageError("--workers is for the local engine: Ray takes all CPUs of its cluster")
     if engine == "local" and address:
         raise UsageError("--address is for the Ray engine: add --engine ray")
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or count_threads()
     settings = BuildSettings(sentences=sentences, language=language, text_field=field)
     started = time.monotonic()
     try:
