@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
@@ -17,10 +13,11 @@ from typing import Any
 import pytest
 
 from albert import files
-from albert.data import build as build_module
-from albert.data.build import BuildProgress, BuildSettings, build_store
+from albert.data import plan as plan_module
+from albert.data.build import BuildProgress, build_store
 from albert.data.encode import Job, Part, encode_part
 from albert.data.engines import Encoded, LocalEngine
+from albert.data.plan import BuildSettings
 from albert.data.store import TokenStore
 from albert.errors import AlbertError, DataError, Interrupted, ResourceError, UsageError
 from albert.tokenizer import Tokenizer
@@ -257,8 +254,8 @@ def test_shards_of_two_versions_are_never_mixed(
 ) -> None:
     with pytest.raises(RuntimeError):
         run(tmp_path / "store", engine=_Stopping(5, RuntimeError("crash")))
-    versions = build_module.versions()
-    monkeypatch.setattr(build_module, "versions", lambda: versions | {"sentencex": "99"})
+    versions = plan_module.versions()
+    monkeypatch.setattr(plan_module, "versions", lambda: versions | {"sentencex": "99"})
     with pytest.raises(UsageError, match=rf"begun with sentencex {versions['sentencex']}, this is 99"):
         run(tmp_path / "store")
 
@@ -358,59 +355,3 @@ def _children() -> list[int]:
     tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
     pids = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
     return [pid for pid in pids if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
-COMMAND = """
-import dataclasses, sys
-from albert.data import build
-build.BuildSettings = dataclasses.make_dataclass(
-    "Small", [("part_size", int, 20_000)], bases=(build.BuildSettings,), frozen=True
-)
-from albert.cli import main
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_command_that_is_stopped_ends_with_its_workers_and_continues(
-    tmp_path: Path, prose: Callable[..., str], real_tokenizer: Tokenizer, sent: signal.Signals
-) -> None:
-    (tmp_path / "text.txt").write_text(prose(400) * 10)  # long enough to be stopped in the middle
-    (tmp_path / "command.py").write_text(COMMAND)
-    real_tokenizer.save(tmp_path / "tokenizer")
-    command = [sys.executable, "command.py", "data", "build", "text.txt", "--tokenizer", "tokenizer"]
-    process = subprocess.Popen(
-        [*command, "--out", "store", "--workers", "2"],
-        cwd=tmp_path,
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    journal = tmp_path / "store" / "unfinished.journal"
-    while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") >= 4):
-        time.sleep(0.005)
-    os.killpg(process.pid, sent) if sent == signal.SIGINT else process.send_signal(sent)  # Ctrl-C reaches the workers
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == (-sent if sent == signal.SIGKILL else 130), out + err
-    assert "Traceback" not in err
-    if sent != signal.SIGKILL:
-        assert "run the same command again to continue" in err
-    assert _ends(process.pid)
-    again = subprocess.run([*command, "--out", "store", "--workers", "1", "--json"], cwd=tmp_path, capture_output=True)
-    facts = json.loads(again.stdout)
-    assert 0 < facts["built"] <= facts["shards"] - 3
-    subprocess.run([*command, "--out", "whole", "--workers", "1"], cwd=tmp_path, check=True, capture_output=True)
-    assert _files(tmp_path / "store") == _files(tmp_path / "whole")
-
-
-def _ends(group: int) -> bool:
-    """Wait for the last process of a group."""
-    for _ in range(500):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.01)
-    return False

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from albert.data import encode, engines
-from albert.data.build import BuildProgress, BuildSettings, build_store
+from albert.data.build import BuildProgress, build_store
 from albert.data.engines import Engine, LocalEngine, RayEngine
+from albert.data.plan import BuildSettings
 from albert.errors import ResourceError
 from albert.tokenizer import Tokenizer
 

@@ -16,7 +16,8 @@ from albert.cli.progress import progress_line
 from albert.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from albert.data.build import BuildProgress, BuildSettings
+    from albert.data.build import BuildProgress
+    from albert.data.plan import BuildSettings
     from albert.data.store import TokenStore
     from albert.tokenizer import Tokenizer
 
@@ -43,8 +44,9 @@ def build(
 ) -> None:
     """Build a token store: documents, sentences, token ids, in shards that are read without loading them."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: end the workers, keep what is finished
-    from albert.data.build import BuildSettings, build_store
+    from albert.data.build import build_store
     from albert.data.engines import LocalEngine, RayEngine
+    from albert.data.plan import BuildSettings
     from albert.hardware import count_threads
     from albert.tokenizer import Tokenizer
 
@@ -78,8 +80,8 @@ def build(
 def _plan(
     text: list[str], tokenizer: Tokenizer, settings: BuildSettings, *, out: Path, workers: int | None
 ) -> dict[str, Any]:
-    from albert.data.build import plan_build, read_earlier, refuse_other_build, refuse_other_folder
     from albert.data.estimate import estimate_build
+    from albert.data.plan import plan_build, read_earlier, refuse_other_build, refuse_other_folder
 
     refuse_other_folder(out)
     sources, plan = plan_build(text, tokenizer, settings)
