@@ -6,10 +6,13 @@ once for each such piece of the vocabulary, and costs a look-up when text is enc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from albert.tokenizer.words import MARKER
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -32,3 +35,17 @@ def comma_splits(pieces: Iterable[str], encode: Callable[[str], list[str]]) -> d
             surfaces = parts if whole else [piece[:-1], *("" for _ in parts[1:])]
             splits[piece] = Split((*parts, ","), (*surfaces, ","))
     return splits
+
+
+def replaced(items: list[Item], replacements: Mapping[Item, Sequence[Item]]) -> list[Item]:
+    """Put others in the place of some items; most lists have none of those and are given back as they are."""
+    if replacements.keys().isdisjoint(items):
+        return items
+    result: list[Item] = []
+    done = 0
+    for place, item in enumerate(items):
+        if item in replacements:
+            result += items[done:place]
+            result += replacements[item]
+            done = place + 1
+    return result + items[done:]

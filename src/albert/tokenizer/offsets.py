@@ -35,7 +35,7 @@ def spans(original: str, aligned: Aligned, pieces: Sequence[str], *, normalise: 
         origins = [aligned.origins[place] for place in normalise(aligned.text)[1]]
         origins[-1] = len(original)
     _start_at(origins, len(original) - len(original.lstrip()))
-    return [_span(original, origins, start, stop) for start, stop in cuts]
+    return _spans(original, origins, list(cuts))
 
 
 def _start_at(origins: list[int], begin: int) -> None:
@@ -46,10 +46,13 @@ def _start_at(origins: list[int], begin: int) -> None:
         place += 1
 
 
-def _span(original: str, origins: Sequence[int], start: int, stop: int) -> tuple[int, int]:
-    start = max(start, 1)  # the marker in front of the text comes from nowhere
-    begin = end = origins[start]
-    if start < stop:
+def _spans(original: str, origins: Sequence[int], cuts: Sequence[tuple[int, int]]) -> Spans:
+    found = []
+    for start, stop in cuts:
+        if stop == 1:  # a bare marker in front of the text, which comes from nowhere
+            found.append((origins[1], origins[1]))
+            continue
+        begin = origins[start or 1]
         while origins[stop] == origins[stop - 1]:  # one character became several, as ﬁ does
             stop += 1
         end = origins[stop]
@@ -57,4 +60,5 @@ def _span(original: str, origins: Sequence[int], start: int, stop: int) -> tuple
             begin += 1
         while begin < end and original[end - 1].isspace():
             end -= 1
-    return begin, end
+        found.append((begin, end))
+    return found

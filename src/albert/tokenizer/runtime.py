@@ -18,7 +18,7 @@ import numpy.typing as npt
 import sentencepiece
 
 from albert.errors import ModelError
-from albert.tokenizer.commas import Split, comma_splits
+from albert.tokenizer.commas import comma_splits, replaced
 from albert.tokenizer.folder import (
     CONFIG_FILE,
     JSON_FILE,
@@ -66,9 +66,10 @@ class Tokenizer:
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (ids[piece] for piece in SPECIAL_PIECES)
         # Characters unknown to the vocabulary can spell a special piece: it must not become one.
         self._ids = {piece: number for piece, number in ids.items() if not engine.is_control(number)}
-        self._splits = comma_splits(self.pieces, lambda text: engine.encode(text, out_type=str))
-        self._split_ids = {ids[piece]: self._numbers(split.pieces) for piece, split in self._splits.items()}
-        self._commas = frozenset(self._split_ids)
+        splits = comma_splits(self.pieces, lambda text: engine.encode(text, out_type=str))
+        self._split_ids = {ids[piece]: self._numbers(split.pieces) for piece, split in splits.items()}
+        self._split_pieces = {piece: split.pieces for piece, split in splits.items()}
+        self._split_surfaces = {piece: split.surfaces for piece, split in splits.items()}
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes, Normalisation]]:
         return Tokenizer, (self.model, self.normalisation)
@@ -92,7 +93,7 @@ class Tokenizer:
 
     def save(self, folder: Path | str) -> None:
         """Write spiece.model unchanged, and the files that `tokenizers` and transformers read."""
-        never = {piece for piece in self.pieces if piece in self._splits or piece not in self._ids} | {*SPECIAL_PIECES}
+        never = {piece for piece in self.pieces if piece not in self._ids} | {*SPECIAL_PIECES, *self._split_pieces}
         pipeline = pipeline_json(self._vocabulary, self.normalisation, model=self.model, never=never)
         write_folder(Path(folder), self.model, pipeline, normalisation=self.normalisation)
 
@@ -110,12 +111,13 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Give the ids of one text, without special tokens."""
-        return self._with_split_commas(self._engine.encode(self.normalisation(text), out_type=int))
+        return replaced(self._engine.encode(self.normalisation(text), out_type=int), self._split_ids)
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Give the ids of each text, without special tokens: the fast way for many."""
         normalised = [self.normalisation(text) for text in texts]
-        return [self._with_split_commas(ids) for ids in self._engine.encode(normalised, out_type=int, num_threads=1)]
+        encoded = self._engine.encode(normalised, out_type=int, num_threads=1)
+        return [replaced(ids, self._split_ids) for ids in encoded]
 
     def encode_with_offsets(self, text: str) -> Encoding:
         """Give the ids of one text, and the characters of the text that each came from.
@@ -124,12 +126,10 @@ class Tokenizer:
         of the text is left after normalisation. A bare word marker, as before a bracket, has an empty span.
         """
         aligned = self.normalisation.align(text)
-        pieces = surfaces = self._engine.encode(aligned.text, out_type=str)
-        if not self._splits.keys().isdisjoint(pieces):
-            parts = [self._splits.get(piece) or Split((piece,), (piece,)) for piece in pieces]
-            pieces = [piece for part in parts for piece in part.pieces]
-            surfaces = [surface for part in parts for surface in part.surfaces]
-        return Encoding(self._numbers(pieces), spans(text, aligned, surfaces, normalise=self._aligned))
+        found = self._engine.encode(aligned.text, out_type=str)
+        ids = self._numbers(replaced(found, self._split_pieces))
+        surfaces = replaced(found, self._split_surfaces)
+        return Encoding(ids, spans(text, aligned, surfaces, normalise=self._aligned))
 
     def normalise(self, text: str) -> str:
         """Give a text as the model sees it: what the pieces are cut from, white space as single spaces."""
@@ -146,11 +146,6 @@ class Tokenizer:
     def _numbers(self, pieces: Sequence[str]) -> list[int]:
         numbers, unknown = self._ids, self.unk_id
         return [numbers.get(piece, unknown) for piece in pieces]
-
-    def _with_split_commas(self, ids: list[int]) -> list[int]:
-        if self._commas.isdisjoint(ids):
-            return ids
-        return [number for whole in ids for number in self._split_ids.get(whole, (whole,))]
 
     def _aligned(self, text: str) -> tuple[str, list[int]]:
         return self._engine.normalize(text, with_offsets=True)
