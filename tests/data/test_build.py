@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import shutil
 import signal
@@ -107,6 +109,15 @@ def test_parts_are_whole_documents_across_files(
     store = run(tmp_path / "store", inputs=[tmp_path / "[0-9]*.txt"]).store
     assert store.num_documents == 30
     assert 1 < len(store.shards) < 10
+
+
+def test_the_same_documents_in_another_format_give_the_same_shards(
+    tmp_path: Path, text: Path, run: Callable[..., Any]
+) -> None:
+    lines = [json.dumps({"text": document}) for document in text.read_text().strip().split("\n\n")]
+    (tmp_path / "text.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    stores = [run(tmp_path / path.name[5:], inputs=[path]).store for path in (text, tmp_path / "text.jsonl.gz")]
+    assert stores[0].fingerprint == stores[1].fingerprint
 
 
 def test_documents_that_leave_no_token_are_left_out(tmp_path: Path, run: Callable[..., Any]) -> None:

@@ -17,7 +17,7 @@ from albert.text.documents import Finding, ReadReport, iter_documents
 
 
 def _texts(*paths: Path, text_field: str = "text", report: ReadReport | None = None) -> list[str]:
-    return [document.text.strip() for document in iter_documents(paths, text_field=text_field, report=report)]
+    return [document.text for document in iter_documents(paths, text_field=text_field, report=report)]
 
 
 def _write(path: Path, contents: bytes | str) -> Path:
@@ -32,7 +32,7 @@ def _jsonl(path: Path, *records: object) -> Path:
 def test_a_blank_line_ends_a_document_and_a_line_is_a_paragraph(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.txt", "one\ntwo\n\n \t\n\nthree\r\nfour\r\n\r\nfive")
     found = list(iter_documents([path]))
-    assert [document.text.strip() for document in found] == ["one\ntwo", "three\nfour", "five"]
+    assert [document.text for document in found] == ["one\ntwo", "three\nfour", "five"]
     assert [(document.source, document.line) for document in found] == [(path, 1), (path, 6), (path, 9)]
 
 
@@ -116,7 +116,7 @@ def test_broken_bytes_and_escapes_inside_records_are_replaced_and_counted(tmp_pa
 def test_nuls_become_spaces_and_are_counted(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.txt", b"one\ntw\0o\0\n\n\0\0\n")
     report = ReadReport()
-    assert _texts(path, report=report) == ["one\ntw o"]
+    assert _texts(path, report=report) == ["one\ntw o "]
     assert report.findings == {"nul": Finding(4, f"{path}:2")}
 
 
@@ -149,11 +149,11 @@ def test_a_long_document_is_cut_at_lines_then_at_spaces_and_nothing_is_lost(
         for name, contents in (("a.txt", text), ("a.jsonl", json.dumps({"text": text}))):
             path = _write(tmp_path / name, f"{contents}\n")
             parts = [document.text for document in iter_documents([path], report=report)]
-            assert "".join(parts).strip() == text.strip()
+            assert "".join(parts).replace("\n", "") == text.replace("\n", "")
             assert max(map(len, parts)) <= 100
             assert len(parts) < 3 * len(text) / 100
             if " " in text:
-                assert all(part[-1] in "\n " for part in parts[:-1])
+                assert all(part.endswith((" ", "words")) for part in parts[:-1])
         assert report.findings == {"long_document": Finding(2, f"{tmp_path / 'a.txt'}:1")}
 
 

@@ -115,7 +115,7 @@ def _read(source: Source, stream: io.BufferedReader, text_field: str, report: Re
         for part in _parts(text, f"{source.path}:{line}", report):
             mended = _mend(part, source, line, report)
             if mended and not mended.isspace():
-                yield Document(mended, source.path, line)
+                yield Document(mended.rstrip("\n"), source.path, line)
             elif source.format != "txt":
                 report.add("no_text", f"{source.path}:{line}")
 
