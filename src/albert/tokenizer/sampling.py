@@ -61,7 +61,7 @@ class Sample:
 
     def add(self, document: Document) -> None:
         """Sort a document into one of the two."""
-        digest = hashlib.blake2b(document.text.encode(errors="replace"), digest_size=8).digest()
+        digest = hashlib.blake2b(document.text.strip().encode(errors="replace"), digest_size=8).digest()
         held_out = int.from_bytes(digest) % HELD_OUT_SHARE == 0
         self.num_documents += 1
         self.num_held_out += held_out
