@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent))
 from recording import data_folder, print_table, record
 
 from albert.model import Albert, AlbertConfig, Packed, new_model, preset  # first: it sets the CPU up
@@ -55,7 +54,10 @@ def lengths_of(kind: str, count: int) -> list[int]:
     elif kind == "MNLI":
         rows = (data / "nli/mnli.dev-matched.jsonl").read_text().splitlines()
         parsed = [json.loads(row) for row in rows[: 4 * count]]
-        texts = [" ".join(str(value) for key, value in row.items() if isinstance(value, str) and " " in value) for row in parsed]
+        texts = [
+            " ".join(str(value) for key, value in row.items() if isinstance(value, str) and " " in value)
+            for row in parsed
+        ]
         extra = 3
     else:
         articles = json.loads((data / "squad/dev-v1.1.json").read_text())["data"]
@@ -93,8 +95,10 @@ def both_models(config: AlbertConfig) -> tuple[Albert, transformers.AlbertForPre
         return load_model(folder).model, theirs
 
 
-def interleave(first: Callable[[], object], second: Callable[[], object], rounds: int) -> tuple[list[float], list[float]]:
-    first(), second()  # noqa: B018  warm-up
+def interleave(
+    first: Callable[[], object], second: Callable[[], object], rounds: int
+) -> tuple[list[float], list[float]]:
+    first(), second()  # warm-up
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         for function, into in zip((first, second), times, strict=True):
@@ -125,7 +129,9 @@ def our_step(model: Albert, batch: Batch, optimizer: torch.optim.Optimizer | Non
     return loss.item()
 
 
-def their_step(model: transformers.AlbertForPreTraining, batch: Batch, optimizer: torch.optim.Optimizer | None) -> float:
+def their_step(
+    model: transformers.AlbertForPreTraining, batch: Batch, optimizer: torch.optim.Optimizer | None
+) -> float:
     inputs = padded(batch)
     positions, labels = masked(batch)
     flat = torch.full((batch.token_ids.size,), -100)
@@ -194,7 +200,7 @@ def bench_step(cases: list[Case], rounds: int) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for case in cases:
         ours, theirs = both_models(case.config)
-        ours.train(), theirs.train()  # noqa: B018
+        ours.train(), theirs.train()
         mine_opt = torch.optim.AdamW(ours.parameters(), lr=1e-4)
         their_opt = torch.optim.AdamW(theirs.parameters(), lr=1e-4)
         mine, others = interleave(
@@ -203,8 +209,7 @@ def bench_step(cases: list[Case], rounds: int) -> list[dict[str, object]]:
             rounds,
         )
         bare = sum(
-            matmul_seconds(case.config, int(b.lengths.sum()), masked(b)[0].numel(), backward=True)
-            for b in case.batches
+            matmul_seconds(case.config, int(b.lengths.sum()), masked(b)[0].numel(), backward=True) for b in case.batches
         )
         rows.append(row("training step", case, mine, others, bare))
         print_table(rows[-1:])
@@ -275,6 +280,19 @@ def bench_memory() -> list[dict[str, object]]:
     return rows
 
 
+def cases(*, squad: int) -> list[Case]:
+    """List base and small on batches of 32 texts of real lengths, and on full ones."""
+    found = []
+    real = {"SST-2": lengths_of("SST-2", 32), "MNLI": lengths_of("MNLI", 32), "SQuAD": lengths_of("SQuAD", squad)}
+    for name, full in (("base", {128: 16, 512: 4}), ("small", {128: 64, 512: 16})):
+        lengths = real | {str(length): [length] * count for length, count in full.items()}
+        found += [
+            Case(f"{name}, {kind}", preset(name), random_batches(texts, len(texts), 30_000))
+            for kind, texts in lengths.items()
+        ]
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
@@ -288,25 +306,11 @@ def main() -> None:
     if options.measure_memory:
         print(measure_memory(*options.measure_memory))
         return
-    base, small = preset("base"), preset("small")
-    real = {kind: lengths_of(kind, 64) for kind in ("SST-2", "MNLI", "SQuAD")}
     rows = []
     if options.only in (None, "forward"):
-        cases = [Case(f"base, {k}", base, random_batches(v[:32] if k == "SQuAD" else v, 32, 30000)) for k, v in real.items()]
-        cases += [Case("base, 128", base, random_batches([128] * 16, 16, 30000))]
-        cases += [Case("base, 512", base, random_batches([512] * 4, 4, 30000))]
-        cases += [Case(f"small, {k}", small, random_batches(v, 32, 30000)) for k, v in real.items()]
-        cases += [Case("small, 128", small, random_batches([128] * 64, 64, 30000))]
-        cases += [Case("small, 512", small, random_batches([512] * 16, 16, 30000))]
-        rows += bench_forward(cases, options.rounds)
+        rows += bench_forward(cases(squad=32), options.rounds)
     if options.only in (None, "step"):
-        cases = [Case(f"base, {k}", base, random_batches(v[:32], 32, 30000)) for k, v in real.items() if k != "SQuAD"]
-        cases += [Case("base, SQuAD", base, random_batches(real["SQuAD"][:16], 16, 30000))]
-        cases += [Case("base, 128", base, random_batches([128] * 16, 16, 30000))]
-        cases += [Case("base, 512", base, random_batches([512] * 4, 4, 30000))]
-        cases += [Case(f"small, {k}", small, random_batches(v[:32], 32, 30000)) for k, v in real.items()]
-        cases += [Case("small, 128", small, random_batches([128] * 64, 64, 30000))]
-        rows += bench_step(cases, options.rounds)
+        rows += bench_step(cases(squad=16), options.rounds)
     if options.only in (None, "memory"):
         rows += bench_memory()
     if options.record:

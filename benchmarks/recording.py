@@ -29,7 +29,11 @@ def machine() -> dict[str, Any]:
     field = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     model = field.get("model name", platform.processor())
     widest = next((name for name in ("avx512f", "avx2", "avx") if name in field.get("flags", "").split()), "")
-    return {"cpu": f"{model} ({widest})" if widest else model, "cores": os.cpu_count(), "python": platform.python_version()}
+    return {
+        "cpu": f"{model} ({widest})" if widest else model,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
 
 
 def commit() -> str:
@@ -51,7 +55,9 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
         if list(row) != columns:
             columns = list(row)
             lines += [""] * bool(lines) + ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-        lines.append("| " + " | ".join(f"{row[c]:,}" if isinstance(row[c], int) else str(row[c]) for c in columns) + " |")
+        lines.append(
+            "| " + " | ".join(f"{row[c]:,}" if isinstance(row[c], int) else str(row[c]) for c in columns) + " |"
+        )
     return "\n".join(lines)
 
 
