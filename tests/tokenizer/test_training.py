@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sentencepiece
 
 from albert.errors import DataError, Interrupted, ResourceError, UsageError
 from albert.text.documents import Document
@@ -40,6 +41,15 @@ def test_the_recipe_is_albert_s(small: Tokenizer) -> None:
 def test_no_piece_is_wasted_on_a_digit_and_a_comma(small: Tokenizer) -> None:
     assert not any(piece[-1] == "," and piece[-2:-1].isdigit() for piece in small.pieces)
     assert small.encode("2010,") == [*small.encode("2010"), small.pieces.index(",")]
+
+
+def test_sums_of_scores_are_exact_so_ties_are_broken_alike_everywhere(small: Tokenizer) -> None:
+    engine = sentencepiece.SentencePieceProcessor(model_proto=small.model)
+    scores = [engine.get_score(number) for number in range(small.vocab_size)]
+    assert all(score * 1024 == round(score * 1024) for score in scores)
+    assert len(set(scores)) > 200
+    assert min(scores) > -20
+    assert scores[13:] == sorted(scores[13:], reverse=True)
 
 
 def test_the_text_is_normalised_as_it_will_be_when_encoded(train: Callable[..., Tokenizer]) -> None:

@@ -2,9 +2,9 @@
 
 transformers' own ALBERT pipelines cut out ( ) " - . before the model and begin a new word after each. Here text is
 split at white space only, and every step of the normalisation, ours and SentencePiece's, has its counterpart. Two
-differences are left (counted in docs/tokenizer.md): `tokenizers` adds scores in double precision and SentencePiece in
-single, so where two ways to cut a word score the same they may choose differently; and the digit-comma rule, which
-looks at a finished segmentation, is imitated by never choosing the pieces that it would split.
+differences are left in vocabularies that others trained (docs/tokenizer.md): `tokenizers` adds scores in double
+precision and SentencePiece in single, so where two ways to cut a word score the same they may choose differently; and
+the digit-comma rule, which looks at a finished segmentation, is imitated by never choosing what it would split.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The few fields of a spiece.model that we read and write ourselves, by their numbers in sentencepiece_model.proto.
 
-SentencePiece shows pieces and scores, but not its compiled normalisation rules, and makes no model from pieces that
-are known already. Knows nothing of tokenizer.json.
+SentencePiece shows pieces and scores, but not its compiled normalisation rules, and makes no model from pieces and
+scores that are known already. Knows nothing of tokenizer.json.
 """
 
 from __future__ import annotations
@@ -13,15 +13,34 @@ from albert.tokenizer.folder import SPECIAL_PIECES
 
 _PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC = 1, 2, 3  # fields of the model
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4  # types of a piece
+_SCORE = 2  # field of a piece
 _CHARSMAP = 2  # field of the normaliser
+
+SCORE_STEPS = 1024  # in 1
 
 
 def read_charsmap(model: bytes) -> bytes:
     """Give the compiled rules of a model's normaliser; empty if it has none."""
-    for field, value in _fields(model):
+    for field, start, stop in _fields(model, 0, len(model)):
         if field == _NORMALIZER_SPEC:
-            return next((inner for number, inner in _fields(value) if number == _CHARSMAP), b"")
+            found = (model[begin:end] for number, begin, end in _fields(model, start, stop) if number == _CHARSMAP)
+            return next(found, b"")
     return b""
+
+
+def round_scores(model: bytes) -> bytes:
+    """Round the scores of a model so that sums of them are exact, in single precision, for a few thousand pieces.
+
+    Otherwise it depends on the engine, and on the text before a word, which of two segmentations of equal score wins.
+    """
+    rounded = bytearray(model)
+    for field, start, stop in _fields(model, 0, len(model)):
+        if field == _PIECES:
+            for number, begin, end in _fields(model, start, stop):
+                if number == _SCORE:
+                    (score,) = struct.unpack("<f", model[begin:end])
+                    rounded[begin:end] = struct.pack("<f", round(score * SCORE_STEPS) / SCORE_STEPS)
+    return bytes(rounded)
 
 
 def write_model(vocabulary: Iterable[tuple[str, float]], charsmap: bytes) -> bytes:
@@ -39,24 +58,22 @@ def _piece(piece: str, score: float) -> bytes:
     kind = _NORMAL if score else _USER_DEFINED  # a learnt piece has the logarithm of a probability below 1
     if piece in SPECIAL_PIECES:
         score, kind = 0.0, _UNKNOWN if piece == SPECIAL_PIECES[1] else _CONTROL
-    return _text(1, piece.encode()) + _varint(2 << 3 | 5) + struct.pack("<f", score) + _integer(3, kind)
+    return _text(1, piece.encode()) + _varint(_SCORE << 3 | 5) + struct.pack("<f", score) + _integer(3, kind)
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Give the number and contents of each field of a message that SentencePiece has read, so it is well formed."""
-    place = 0
-    while place < len(message):
-        tag, place = _read_varint(message, place)
+def _fields(message: bytes, place: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """Give number, begin and end of each field of a message that SentencePiece wrote or read, so it is well formed."""
+    while place < stop:
+        tag, begin = _read_varint(message, place)
         match tag & 7:
             case 0:
-                start = place
-                _, place = _read_varint(message, place)
+                _, place = _read_varint(message, begin)
             case 2:
-                length, start = _read_varint(message, place)
-                place = start + length
+                length, begin = _read_varint(message, begin)
+                place = begin + length
             case kind:
-                start, place = place, place + (8 if kind == 1 else 4)
-        yield tag >> 3, message[start:place]
+                place = begin + (8 if kind == 1 else 4)
+        yield tag >> 3, begin, place
 
 
 def _read_varint(message: bytes, place: int) -> tuple[int, int]:

@@ -3,7 +3,8 @@
 Unigram, ids 0..4 for <pad> <unk> [CLS] [SEP] [MASK], then the symbols ( ) " - . – £ € as pieces of their own, character
 coverage 0.99995 (google-research/albert, README). Two things differ: a digit and a comma never share a piece, because
 the tokenizer would split it again (commas.py), and a script of very many characters is covered a little less, so that
-half the vocabulary is left to longer pieces. Knows nothing of files or processes.
+half the vocabulary is left to longer pieces. (A third is done to the result: proto.round_scores.) Knows nothing of
+files or processes.
 """
 
 from __future__ import annotations

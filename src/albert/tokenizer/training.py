@@ -21,6 +21,7 @@ from albert.files import resource_error
 from albert.text.documents import ReadReport, read_documents
 from albert.text.sources import Source, Sources, find_sources
 from albert.tokenizer.normalisation import Normalisation
+from albert.tokenizer.proto import round_scores
 from albert.tokenizer.quality import Quality, measure
 from albert.tokenizer.recipe import SYMBOLS, trainer_arguments, training_lines
 from albert.tokenizer.runtime import Tokenizer
@@ -88,7 +89,7 @@ def _train(sources: Sources, settings: TrainSettings, progress: Progress) -> Tra
         raise DataError("the files have no text to train on: name others")
     arguments = trainer_arguments(lines, settings.vocab_size)
     model = _run_sentencepiece(lines, arguments, lambda done, words: progress(READ + done * (TRAINED - READ), words))
-    tokenizer = Tokenizer(model, settings.normalisation)
+    tokenizer = Tokenizer(round_scores(model), settings.normalisation)
     progress(TRAINED, "measuring")
     return TrainResult(
         tokenizer=tokenizer,
