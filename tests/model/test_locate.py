@@ -1,0 +1,58 @@
+"""What a model argument means: a folder, a shipped name, a hub id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+
+from albert.errors import ModelError, UsageError
+from albert.model import locate as module
+from albert.model.locate import HUB_FILES, locate
+
+
+def test_a_folder_is_itself(tmp_path: Path) -> None:
+    assert locate(tmp_path) == tmp_path
+
+
+def test_a_shipped_name_is_found_in_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SHIPPED", tmp_path)
+    (tmp_path / "tiny-xx").mkdir()
+    (tmp_path / "tiny-xx" / "config.json").write_text("{}")
+    assert locate("tiny-xx") == tmp_path / "tiny-xx"
+    with pytest.raises(UsageError, match="did you mean 'tiny-xx'"):
+        locate("tiny-xy")
+
+
+def test_an_absent_folder_is_not_taken_for_a_hub_id(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such model folder"):
+        locate(tmp_path / "absent")
+
+
+def test_a_hub_id_fetches_the_files_of_a_model_folder_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch(name: str, *, allow_patterns: list[str]) -> str:
+        assert name == "owner/model"
+        assert allow_patterns == HUB_FILES
+        assert not any(pattern.endswith((".bin", ".py", ".pkl")) or "*" in pattern for pattern in allow_patterns)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    assert locate("owner/model") == tmp_path
+
+
+def test_a_hub_that_does_not_answer_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    with pytest.raises(ModelError, match="owner/model: no such folder, and the hub did not give it"):
+        locate("owner/model")
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
+    with pytest.raises(UsageError, match=r"albert-lite\[hub\]"):
+        locate("owner/model")
