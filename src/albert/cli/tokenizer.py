@@ -72,7 +72,7 @@ def _earlier(out: Path, settings: TrainSettings, *, force: bool) -> Tokenizer | 
     if force or not (out / MODEL_FILE).exists():
         return None
     earlier = Tokenizer.load(out)
-    was, now = _settings_of(earlier), _settings(settings)
+    was, now = _settings(earlier), _settings(settings)
     if differences := [f"{name} is {was[name]}, not {now[name]}" for name in was if was[name] != now[name]]:
         raise UsageError(
             f"{out}: holds another tokenizer ({', '.join(differences)}): choose another folder, or replace it (--force)"
@@ -80,20 +80,9 @@ def _earlier(out: Path, settings: TrainSettings, *, force: bool) -> Tokenizer | 
     return earlier
 
 
-def _settings(settings: TrainSettings) -> dict[str, Any]:
-    return {
-        "vocab_size": settings.vocab_size,
-        "lower_case": settings.normalisation.lower_case,
-        "keep_accents": settings.normalisation.keep_accents,
-    }
-
-
-def _settings_of(tokenizer: Tokenizer) -> dict[str, Any]:
-    return {
-        "vocab_size": tokenizer.vocab_size,
-        "lower_case": tokenizer.normalisation.lower_case,
-        "keep_accents": tokenizer.normalisation.keep_accents,
-    }
+def _settings(of: TrainSettings | Tokenizer) -> dict[str, Any]:
+    letters = of.normalisation
+    return {"vocab_size": of.vocab_size, "lower_case": letters.lower_case, "keep_accents": letters.keep_accents}
 
 
 def _result(out: Path, result: TrainResult, settings: TrainSettings, *, seconds: float) -> dict[str, Any]:

@@ -48,7 +48,10 @@ def refuse_other_folder(folder: Path) -> None:
     """Refuse a place for a tokenizer that holds something else, such as a model, whose tokenizer must not change."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is a file: name a folder for the tokenizer")
-    others = sorted(path.name for path in folder.iterdir() if path.name not in FILES) if folder.exists() else []
+    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    others = sorted(
+        name for name in names.difference(FILES) if not name.startswith(".")
+    )  # a killed writer's are hidden
     if others:
         raise UsageError(f"{folder}: holds other files ({others[0]}): name a new or empty folder")
 

@@ -13,10 +13,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from albert.errors import DataError, Interrupted, ResourceError, UsageError
+from albert.errors import AlbertError, DataError, Interrupted, ResourceError, UsageError
 from albert.files import resource_error
 from albert.text.documents import ReadReport, read_documents
 from albert.text.sources import Source, Sources, find_sources
@@ -25,7 +26,7 @@ from albert.tokenizer.proto import round_scores
 from albert.tokenizer.quality import Quality, measure
 from albert.tokenizer.recipe import SYMBOLS, trainer_arguments, training_lines
 from albert.tokenizer.runtime import Tokenizer
-from albert.tokenizer.sampling import Sample
+from albert.tokenizer.sampling import HELD_OUT_LIMIT, Sample
 
 LEAST_VOCAB_SIZE = 5 + len(SYMBOLS) + 2
 READ, TRAINED = 0.3, 0.95  # of the whole, when reading ends and when training ends
@@ -93,9 +94,9 @@ def _train(sources: Sources, settings: TrainSettings, progress: Progress) -> Tra
     progress(TRAINED, "measuring")
     return TrainResult(
         tokenizer=tokenizer,
-        quality=measure(tokenizer, sample.held_out if sample.num_held_out else sample.training),
+        quality=measure(tokenizer, sample.held_out if sample.held_out.size else sample.training.some(HELD_OUT_LIMIT)),
         num_documents=sample.num_documents,
-        num_held_out=sample.num_held_out,
+        num_held_out=sample.num_held_out if sample.held_out.size else 0,
         num_characters=sample.num_characters,
         num_sampled=sample.training.size,
         character_coverage=arguments["character_coverage"],
@@ -145,7 +146,7 @@ def _follow(child: subprocess.Popen[str], arguments: str, progress: Progress) ->
     """Turn SentencePiece's log into progress; give its last line."""
     assert child.stdin is not None
     assert child.stderr is not None
-    with child.stdin as stdin:
+    with suppress(BrokenPipeError), child.stdin as stdin:  # if the child is dead already, its exit code says why
         stdin.write(arguments)
     vocab_size = json.loads(arguments)["vocab_size"]
     last, largest = "", 0.0
@@ -155,15 +156,13 @@ def _follow(child: subprocess.Popen[str], arguments: str, progress: Progress) ->
             progress(0.05, "finding candidates")
         elif match := re.search(r"EM sub_iter=\d+ size=(\d+)", line):
             size = int(match[1])
-            left = math.log(
-                max(size / vocab_size, 1.1)
-            )  # candidates shrink by a constant factor, to 1.1 times the size
+            left = math.log(max(size / vocab_size, 1.1))  # they shrink by a constant factor, to 1.1 times the size
             largest = max(largest, left)
             progress(1 - 0.7 * left / largest, f"{size:,} candidates")
     return last
 
 
-def _failure(code: int, last: str, arguments: dict[str, object]) -> Exception:
+def _failure(code: int, last: str, arguments: dict[str, object]) -> AlbertError:
     """Say what SentencePiece's last words mean for the user."""
     vocab_size = arguments["vocab_size"]
     if match := re.search(r"too high \(\d+\)\. Please set it to a value <= (\d+)", last):
