@@ -17,6 +17,7 @@ from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.errors import UsageError
 from albert.files import sole_owner
+from albert.hardware import advise_precision
 from albert.model import Albert, new_model
 from albert.model.accounting import parameters_of, training_bytes
 from albert.model.folder import load_model, save_model
@@ -28,6 +29,7 @@ from albert.tasks.pretraining import PretrainJob, PretrainSettings, count_micro_
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, Trained, train
 from albert.train.run import RunFolder
+from albert.train.settings import TrainSettings
 from albert.train.world import World, join_world
 
 log = logging.getLogger(__name__)
@@ -147,7 +149,7 @@ def pretrain(
             trained = train(
                 job,
                 optimizer,
-                settings=settings.train,
+                settings=_with_precision(settings.train, world),
                 rates=settings.optimizer,
                 peak=peak,
                 warmup=warm,
@@ -159,6 +161,14 @@ def pretrain(
             if world.is_first:
                 save_model(network, out / "model", tokenizer=store.tokenizer)
         return Pretrained(out, plan, trained)
+
+
+def _with_precision(settings: TrainSettings, world: World) -> TrainSettings:
+    """Resolve `auto` to what this device is good at."""
+    if settings.precision != "auto":
+        return settings
+    kind: Any = world.device.type
+    return settings.model_copy(update={"precision": advise_precision(kind)})
 
 
 @contextmanager

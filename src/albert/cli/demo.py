@@ -21,7 +21,7 @@ QUESTIONS = (
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where everything goes; the same command again goes on.")] = Path("demo"),
-    steps: Annotated[int, typer.Option(min=10, help="Steps of pre-training.")] = 600,
+    steps: Annotated[int, typer.Option(min=10, help="Steps of pre-training.")] = 1000,
 ) -> None:
     """From text to a model that fills in words: each stage says which command does it alone."""
     _write_corpus(out / "text")
@@ -34,6 +34,7 @@ def demo(
     settings = {
         "train.steps": steps, "train.batch_size": 32, "train.log_every": max(1, steps // 12), "train.eval_every": steps,
         "train.save_every": max(10, steps // 4), "data.max_length": 64, "evaluation.examples": 500,
+        "optimizer.lr": 0.003,
     }  # fmt: skip
     assignments = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     run = ["pretrain", "--data", store, "--valid", valid, "--model", "tiny", "--out", str(out / "run")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from albert.cli.progress import duration, progress_line
+from albert.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from albert.pretrain import Plan
@@ -80,8 +80,6 @@ def _words(progress: Progress) -> str:
             parts.append(f"{label} {metrics[name]:.3f}")
     if "tokens_per_second" in metrics:
         parts.append(f"{metrics['tokens_per_second']:,.0f} tokens/s")
-    if progress.seconds_left is not None:
-        parts.append(f"{duration(progress.seconds_left)} left")
     return ", ".join(parts)
 
 

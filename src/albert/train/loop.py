@@ -72,7 +72,6 @@ class Progress:
     step: int
     steps: int
     metrics: dict[str, float]
-    seconds_left: float | None
 
 
 @dataclass(frozen=True)
@@ -135,17 +134,13 @@ def train(
                 if state.step % settings.log_every == 0 or last or stop:
                     metrics = meter.read(lr)
                     if world.is_first:
-                        observe(
-                            Progress(
-                                state.step, settings.steps, metrics, meter.seconds_left(state.step, settings.steps)
-                            )
-                        )
+                        observe(Progress(state.step, settings.steps, metrics))
                 if state.step % settings.eval_every == 0 or last:
                     model.eval()
                     evaluation = job.evaluate(state.step)
                     model.train()
                     if world.is_first and evaluation:
-                        observe(Progress(state.step, settings.steps, evaluation, None))
+                        observe(Progress(state.step, settings.steps, evaluation))
                 if state.step % settings.save_every == 0 or last or stop:
                     if world.is_first:
                         save_checkpoint(saves, state, model, optimizer, keep=settings.keep)
@@ -257,12 +252,11 @@ class _Meter:
     def __init__(self, job: Job, world: World) -> None:
         self._job, self._world = job, world
         self._sums: dict[str, float] = {}
-        self._steps = self._all_steps = 0
-        self._start = self._since = time.monotonic()
+        self._steps = 0
+        self._since = time.monotonic()
 
     def add(self, sums: dict[str, float]) -> None:
         self._steps += 1
-        self._all_steps += 1
         for name, value in sums.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
 
@@ -278,10 +272,6 @@ class _Meter:
             metrics["tokens_per_second"] = sums["tokens"] / max(seconds, 1e-9)
         self._sums, self._steps = {}, 0
         return metrics
-
-    def seconds_left(self, step: int, steps: int) -> float | None:
-        pace = (time.monotonic() - self._start) / max(self._all_steps, 1)
-        return pace * (steps - step)
 
 
 def _scaler(settings: TrainSettings, state: TrainState, world: World) -> torch.amp.GradScaler | None:

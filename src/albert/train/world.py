@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch import nn
 
 from albert.errors import AlbertError
+from albert.hardware import find_device
 
 log = logging.getLogger(__name__)
 
@@ -68,13 +69,12 @@ class World:
 def join_world(*, timeout_minutes: float) -> Iterator[World]:
     """Meet the other processes that torchrun started; alone, there is nothing to do."""
     size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-    cuda = torch.cuda.is_available()
-    local = int(os.environ.get("LOCAL_RANK", "0"))
-    device = torch.device("cuda", local) if cuda else torch.device("cpu")
+    kind = find_device()
+    device = torch.device(kind, int(os.environ.get("LOCAL_RANK", "0"))) if kind == "cuda" else torch.device(kind)
     if size == 1:
-        yield World(0, 1, torch.device("mps") if not cuda and torch.backends.mps.is_available() else device)
+        yield World(0, 1, device)
         return
-    dist.init_process_group("nccl" if cuda else "gloo", timeout=timedelta(minutes=timeout_minutes))
+    dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=timedelta(minutes=timeout_minutes))
     try:
         yield World(rank, size, device)
     finally:
