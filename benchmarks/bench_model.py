@@ -284,7 +284,7 @@ def cases(*, squad: int) -> list[Case]:
     """List base and small on batches of 32 texts of real lengths, and on full ones."""
     found = []
     real = {"SST-2": lengths_of("SST-2", 32), "MNLI": lengths_of("MNLI", 32), "SQuAD": lengths_of("SQuAD", squad)}
-    for name, full in (("base", {128: 16, 512: 4}), ("small", {128: 64, 512: 16})):
+    for name, full in (("base", {128: 8, 512: 2}), ("small", {128: 64, 512: 8})):
         lengths = real | {str(length): [length] * count for length, count in full.items()}
         found += [
             Case(f"{name}, {kind}", preset(name), random_batches(texts, len(texts), 30_000))
@@ -308,9 +308,9 @@ def main() -> None:
         return
     rows = []
     if options.only in (None, "forward"):
-        rows += bench_forward(cases(squad=32), options.rounds)
+        rows += bench_forward(cases(squad=12), options.rounds)
     if options.only in (None, "step"):
-        rows += bench_step(cases(squad=16), options.rounds)
+        rows += bench_step(cases(squad=6), options.rounds)
     if options.only in (None, "memory"):
         rows += bench_memory()
     if options.record:
