@@ -86,13 +86,14 @@ def training_bytes(
 
     A layer keeps, per token: its input, q, k, v, the mixed heads, both sums before their norms, the output of the
     first norm (8 H) and both sides of GELU (2 FFN). Attention keeps no S x S matrix. With checkpointing a layer keeps
-    its input, and one layer at a time the rest. The vocabulary is scored at masked positions only, three times over
-    (logits, log-probabilities, gradient).
+    its input, and one layer at a time is recomputed, with gradients and temporaries about as large again. The
+    vocabulary is scored at masked positions only, four times over (logits, log-probabilities, their gradients).
+    Measured on a CPU (benchmarks/results/model.md): within 10% without checkpointing, up to 1.6x this with it.
     """
     parameters = count_parameters(config, ("mlm", "order")).total
     tokens = batch * length
     steps = config.num_hidden_layers * config.inner_group_num
     layer = 8 * config.hidden_size + 2 * config.intermediate_size
-    kept = steps * config.hidden_size + layer if checkpointing else steps * layer
-    vocabulary = 3 * masked * config.vocab_size
+    kept = steps * config.hidden_size + 3 * layer if checkpointing else steps * layer
+    vocabulary = 4 * masked * config.vocab_size
     return int(FLOAT * (4 * parameters + tokens * (kept + vocabulary)))
