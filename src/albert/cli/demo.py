@@ -34,7 +34,7 @@ def demo(
     settings = {
         "train.steps": steps, "train.batch_size": 32, "train.log_every": max(1, steps // 12), "train.eval_every": steps,
         "train.save_every": max(10, steps // 4), "data.max_length": 64, "evaluation.examples": 500,
-        "optimizer.lr": 0.003,
+        "optimizer.name": "lamb", "optimizer.lr": 0.01,
     }  # fmt: skip
     assignments = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     run = ["pretrain", "--data", store, "--valid", valid, "--model", "tiny", "--out", str(out / "run")]
