@@ -76,6 +76,12 @@ def test_equal_widths_are_written_with_an_identity_and_read_without(tmp_path: Pa
         assert torch.allclose(theirs(ids).last_hidden_state[0], model(pack([ids[0].tolist()])).states, atol=1e-5)
 
 
+def test_the_weights_may_be_read_by_whoever_may_read_the_configuration(tmp_path: Path) -> None:
+    save_model(new_model(SMALL), tmp_path / "m")
+    modes = {(tmp_path / "m" / name).stat().st_mode for name in ("config.json", "model.safetensors", "README.md")}
+    assert len(modes) == 1
+
+
 def test_half_precision_files_are_read_as_fp32(tmp_path: Path) -> None:
     model = new_model(SMALL, ("mlm",))
     save_model(model, tmp_path, dtype=torch.float16)

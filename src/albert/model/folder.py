@@ -127,6 +127,8 @@ def save_model(
     with atomic_folder(folder) as temporary:
         write_json(temporary / "config.json", config_json(model, dtype=dtype))
         save_file(_tensors(model, dtype=dtype), temporary / "model.safetensors", metadata={"format": "pt"})
+        # safetensors writes for the owner alone; a model is for whoever may read its config
+        (temporary / "model.safetensors").chmod((temporary / "config.json").stat().st_mode)
         (temporary / "README.md").write_text(card or _plain_card(model), encoding="utf-8")
         if tokenizer is not None:
             tokenizer.save(temporary)
