@@ -88,7 +88,8 @@ def training_bytes(
     first norm (8 H) and both sides of GELU (2 FFN). Attention keeps no S x S matrix. With checkpointing a layer keeps
     its input, and one layer at a time is recomputed, with gradients and temporaries about as large again. The
     vocabulary is scored at masked positions only, four times over (logits, log-probabilities, their gradients).
-    Measured on a CPU (benchmarks/results/model.md): within 10% without checkpointing, up to 1.6x this with it.
+    The factors 3 and 4 were fitted to the two shapes of benchmarks/results/model.md, and seen nowhere else: there it
+    is within 6% without checkpointing, and with it the measured memory is 0.9 to 1.6 times this.
     """
     parameters = count_parameters(config, ("mlm", "order")).total
     tokens = batch * length
