@@ -1,7 +1,8 @@
 """Scores of a pre-trained model on held-out text: the intrinsic columns of Table 5.
 
 Masked-word accuracy, sentence-order accuracy and next-sentence accuracy, each on fixed examples: the same seed and
-epoch always, so two models and two moments of a run are compared on the same questions.
+epoch and the paper's masking always, so two models, two moments of a run, and runs that mask otherwise are compared on
+the same questions.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ BATCH_TOKENS = 8192
 class IntrinsicEvaluation:
     """Fixed held-out examples, and the scores of a model on them."""
 
-    def __init__(self, store: TokenStore, settings: ExampleSettings, *, examples: int, world: World) -> None:
+    def __init__(self, store: TokenStore, *, max_length: int, examples: int, world: World) -> None:
         """Choose `examples` pairs of each objective (fewer if the store has fewer)."""
         self._world = world
-        size = max(1, BATCH_TOKENS // settings.max_length)
+        size = max(1, BATCH_TOKENS // max_length)
+        settings = ExampleSettings(max_length=max_length, seed=FIXED_SEED)
         self._streams = {
-            objective: BatchStream(store, replace(settings, objective=objective, seed=FIXED_SEED), batch_size=size)
+            objective: BatchStream(store, replace(settings, objective=objective), batch_size=size)
             for objective in _objectives(store)
         }
         self._examples = examples

@@ -96,7 +96,9 @@ class PretrainJob:
             for phase in self._phases
         ]
         self._evaluation = (
-            IntrinsicEvaluation(valid, example_settings(settings), examples=settings.evaluation.examples, world=world)
+            IntrinsicEvaluation(
+                valid, max_length=settings.data.max_length, examples=settings.evaluation.examples, world=world
+            )
             if valid is not None
             else None
         )
