@@ -224,7 +224,7 @@ def test_a_failed_save_leaves_the_old_model(tmp_path: Path, monkeypatch: pytest.
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("albert.model.folder.save_file", full)
+    monkeypatch.setattr("albert.model.folder.write_tensors", full)
     with pytest.raises(Exception, match="no space left"):
         save_model(new_model(SMALL, seed=9), tmp_path / "m")
     assert equal(load_model(tmp_path / "m").model, model)

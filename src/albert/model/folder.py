@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from albert.errors import ModelError
 from albert.files import atomic_folder, read_json, write_json
 from albert.model.albert import HEADS, Albert, initialise
 from albert.model.config import AlbertConfig, from_json, to_json
-from albert.model.tensor_file import read_header, read_tensors
+from albert.model.tensor_file import read_header, read_tensors, write_tensors
 from albert.model.weights import BACKBONE, Entry, expand, is_ignored
 from albert.tokenizer import Tokenizer
 
@@ -126,7 +125,7 @@ def save_model(
     """Write a model folder, replacing what was there as a whole."""
     with atomic_folder(folder) as temporary:
         write_json(temporary / "config.json", config_json(model, dtype=dtype))
-        save_file(_tensors(model, dtype=dtype), temporary / "model.safetensors", metadata={"format": "pt"})
+        write_tensors(temporary / "model.safetensors", _tensors(model, dtype=dtype), metadata={"format": "pt"})
         # safetensors writes for the owner alone; a model is for whoever may read its config
         (temporary / "model.safetensors").chmod((temporary / "config.json").stat().st_mode)
         (temporary / "README.md").write_text(card or _plain_card(model), encoding="utf-8")

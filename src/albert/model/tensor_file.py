@@ -1,4 +1,4 @@
-"""Safetensors files from outside: the header checked before anything is allocated.
+"""Safetensors files: the header of one from outside is checked before anything is allocated; a full disk is named.
 
 A header is JSON of bounded size that names tensors, their types and shapes. It is compared with what a configuration
 expects (folder.py) before a single tensor is read, so that a hostile file costs nothing.
@@ -7,11 +7,14 @@ expects (folder.py) before a single tensor is read, so that a hostile file costs
 from __future__ import annotations
 
 import json
+import os
+import re
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from albert.errors import ModelError
@@ -56,3 +59,15 @@ def read_tensors(path: Path, names: Sequence[str]) -> list[Tensor]:
             return [file.get_tensor(name) for name in names]
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{path}: damaged or cut short ({error})") from error
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], *, metadata: dict[str, str] | None = None) -> None:
+    """Write a file; what the system refuses is the OSError it would be from Python, so that a full disk is named."""
+    try:
+        save_file(tensors, path, metadata=metadata)
+    except SafetensorError as error:
+        refusal = re.search(r"\(os error (\d+)\)", str(error))
+        if refusal is None:
+            raise
+        number = int(refusal[1])
+        raise OSError(number, os.strerror(number), str(path)) from error

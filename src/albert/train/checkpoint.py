@@ -16,11 +16,12 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from albert.errors import ModelError, ResourceError
 from albert.files import atomic_folder, read_json, sha256, write_json
+from albert.model.tensor_file import write_tensors
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +45,8 @@ def save_checkpoint(
     """Write `folder/step-N` and remove the oldest beyond `keep`."""
     path = folder / f"step-{state.step:08d}"
     with atomic_folder(path) as temporary:
-        save_file(_cpu(model.state_dict()), temporary / FILES[0])
-        save_file(_moments(model, optimizer), temporary / FILES[1])
+        write_tensors(temporary / FILES[0], _cpu(model.state_dict()))
+        write_tensors(temporary / FILES[1], _moments(model, optimizer))
         write_json(temporary / FILES[2], asdict(state))
         write_json(temporary / "manifest.json", {name: sha256(temporary / name) for name in FILES})
     for old in checkpoints(folder)[:-keep]:
@@ -80,7 +81,9 @@ def damage(path: Path) -> str | None:
         if not (path / name).is_file():
             return f"{name} is missing"
         if sha256(path / name) != manifest[name]:
-            return f"{name} is damaged: its checksum differs"
+            return f"{name} is damaged: its checksum is not the one in manifest.json"
+    if (path / "manifest.json").read_bytes() != (json.dumps(manifest, indent=2) + "\n").encode():
+        return "manifest.json is damaged: it says the same in other bytes than were written"
     return None
 
 
