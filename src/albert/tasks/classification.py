@@ -1,0 +1,211 @@
+"""Deciding about one text or a pair of texts: a class, several classes at once, or a number.
+
+All three stand on the pooled [CLS]. Classification is a softmax over labels, optionally with class weights;
+multi-label is an independent yes or no a label; regression is one number with squared error (STS-B).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from albert.model import Albert, Packed
+from albert.model.config import AlbertConfig
+from albert.model.encoder import Encoded
+from albert.model.losses import binary_cross_entropy, cross_entropy, squared_error
+from albert.tasks.scores import SCORES, multi_label_scores, regression_scores
+from albert.tasks.task import Example, Feature, PredictionT, Task, join_segments, truncate_pair
+from albert.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class TextExample(Example):
+    """One text or two, with a label number, the numbers of several labels, or a value."""
+
+    text: str
+    pair: str | None = None
+    target: int | float | tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class TextFeature(Feature):
+    """A sequence with its target."""
+
+    target: int | float | tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Label:
+    """A decision for a class, with the probabilities of all."""
+
+    label: str
+    probabilities: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Decisions for any number of classes, with the probability of each."""
+
+    labels: tuple[str, ...]
+    probabilities: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A decision for a value."""
+
+    value: float
+
+
+class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
+    """What the three have in common."""
+
+    max_length: int
+
+    @property
+    def head(self) -> str:
+        return "classifier"
+
+    def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[TextFeature]:
+        first = tokenizer.encode(example.text)
+        if example.pair is None:
+            token_ids, segment_ids = join_segments(tokenizer, first[: self.max_length - 2])
+        else:
+            pair = truncate_pair(first, tokenizer.encode(example.pair), room=self.max_length - 3)
+            token_ids, segment_ids = join_segments(tokenizer, *pair)
+        return [TextFeature(token_ids, segment_ids, example.target)]
+
+    def outputs(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TextFeature]
+    ) -> Sequence[Any]:
+        return list(self._logits(model, encoded).float().cpu().numpy())
+
+    def loss(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TextFeature], count: float
+    ) -> Tensor:
+        return self._loss(self._logits(model, encoded), [feature.target for feature in features], count=count)
+
+    @abstractmethod
+    def _loss(self, logits: Tensor, targets: Sequence[Any], *, count: float) -> Tensor: ...
+
+    @staticmethod
+    def _logits(model: Albert, encoded: Encoded) -> Tensor:
+        logits: Tensor = model.heads["classifier"](encoded.pooled)  # [B, labels]
+        return logits
+
+
+@dataclass(frozen=True)
+class Classification(_OnPooled[Label]):
+    """One of several classes."""
+
+    kind: ClassVar[str] = "classification"
+    labels: tuple[str, ...]
+    max_length: int = 128
+    best: str = "accuracy"
+    class_weights: tuple[float, ...] | None = field(default=None, compare=False)  # of the loss; None: all equal
+
+    def configure(self, config: AlbertConfig) -> AlbertConfig:
+        return config.with_settings({"labels": self.labels, "problem_type": "single_label_classification"})
+
+    def count(self, features: Sequence[TextFeature]) -> float:
+        if self.class_weights is None:
+            return float(len(features))
+        return float(sum(self.class_weights[feature.target] for feature in features))  # type: ignore[index, misc]
+
+    def _loss(self, logits: Tensor, targets: Sequence[Any], *, count: float) -> Tensor:
+        labels = torch.tensor(targets, device=logits.device)
+        if self.class_weights is None:
+            return cross_entropy(logits, labels, count=count)
+        weights = torch.tensor(self.class_weights, device=logits.device)[labels]
+        each = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none")
+        return (weights * each).sum() / count
+
+    def decide(self, example: TextExample, features: Sequence[TextFeature], outputs: Sequence[Any]) -> Label:
+        probabilities = softmax(outputs[0])
+        return Label(
+            self.labels[int(probabilities.argmax())], dict(zip(self.labels, probabilities.tolist(), strict=True))
+        )
+
+    def score(self, examples: Sequence[TextExample], predictions: Sequence[Label]) -> dict[str, float]:
+        number = {label: i for i, label in enumerate(self.labels)}
+        truth = np.array([example.target for example in examples])
+        guesses = np.array([number[prediction.label] for prediction in predictions])
+        return SCORES[self.best](truth, guesses)
+
+
+@dataclass(frozen=True)
+class MultiLabel(_OnPooled[Labels]):
+    """Any number of classes: a yes or no for each."""
+
+    kind: ClassVar[str] = "multi-label"
+    labels: tuple[str, ...]
+    max_length: int = 128
+    best: str = "micro_f1"
+    threshold: float = 0.5
+
+    def configure(self, config: AlbertConfig) -> AlbertConfig:
+        return config.with_settings({"labels": self.labels, "problem_type": "multi_label_classification"})
+
+    def count(self, features: Sequence[TextFeature]) -> float:
+        return float(len(features) * len(self.labels))
+
+    def _loss(self, logits: Tensor, targets: Sequence[Any], *, count: float) -> Tensor:
+        return binary_cross_entropy(logits, torch.from_numpy(self._rows(targets)).to(logits.device), count=count)
+
+    def decide(self, example: TextExample, features: Sequence[TextFeature], outputs: Sequence[Any]) -> Labels:
+        probabilities = 1 / (1 + np.exp(-outputs[0].astype(np.float64)))
+        named = dict(zip(self.labels, probabilities.tolist(), strict=True))
+        return Labels(tuple(label for label, p in named.items() if p >= self.threshold), named)
+
+    def score(self, examples: Sequence[TextExample], predictions: Sequence[Labels]) -> dict[str, float]:
+        number = {label: i for i, label in enumerate(self.labels)}
+        guesses = self._rows([tuple(number[label] for label in prediction.labels) for prediction in predictions])
+        return multi_label_scores(self._rows([example.target for example in examples]), guesses)
+
+    def _rows(self, targets: Sequence[Any]) -> np.ndarray:
+        rows = np.zeros((len(targets), len(self.labels)), dtype=np.float32)
+        for row, target in zip(rows, targets, strict=True):
+            row[list(target)] = 1
+        return rows
+
+    def remembered(self) -> dict[str, Any]:
+        return super().remembered() | {"threshold": self.threshold}
+
+
+@dataclass(frozen=True)
+class Regression(_OnPooled[Number]):
+    """A number."""
+
+    kind: ClassVar[str] = "regression"
+    max_length: int = 128
+    best: str = "pearson_spearman"
+
+    def configure(self, config: AlbertConfig) -> AlbertConfig:
+        return config.with_settings({"labels": ("value",), "problem_type": "regression"})
+
+    def count(self, features: Sequence[TextFeature]) -> float:
+        return float(len(features))
+
+    def _loss(self, logits: Tensor, targets: Sequence[Any], *, count: float) -> Tensor:
+        values = torch.tensor(targets, dtype=torch.float32, device=logits.device)
+        return squared_error(logits.squeeze(-1), values, count=count)
+
+    def decide(self, example: TextExample, features: Sequence[TextFeature], outputs: Sequence[Any]) -> Number:
+        return Number(float(outputs[0][0]))
+
+    def score(self, examples: Sequence[TextExample], predictions: Sequence[Number]) -> dict[str, float]:
+        truth = np.array([example.target for example in examples], dtype=np.float64)
+        return regression_scores(truth, np.array([prediction.value for prediction in predictions]))
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Turn logits into probabilities."""
+    powers = np.exp(logits.astype(np.float64) - logits.max())
+    result: np.ndarray = powers / powers.sum()
+    return result

@@ -1,0 +1,63 @@
+"""The scores of classes, sets of classes and numbers, from scikit-learn and scipy; those of GLUE by its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import stats  # type: ignore[import-untyped]
+from sklearn import metrics
+
+Scores = dict[str, float]
+
+
+def accuracy_scores(truth: np.ndarray, guesses: np.ndarray) -> Scores:
+    """Accuracy, and F1 as the mean over classes (those of the data, present in neither are left out)."""
+    return {
+        "accuracy": float(metrics.accuracy_score(truth, guesses)),
+        "macro_f1": float(metrics.f1_score(truth, guesses, average="macro", zero_division=0.0)),
+    }
+
+
+def accuracy_f1_scores(truth: np.ndarray, guesses: np.ndarray) -> Scores:
+    """MRPC and QQP: accuracy and the F1 of class 1, and their mean."""
+    accuracy = float(metrics.accuracy_score(truth, guesses))
+    f1 = float(metrics.f1_score(truth, guesses, zero_division=0.0))
+    return {"accuracy": accuracy, "f1": f1, "accuracy_f1": (accuracy + f1) / 2}
+
+
+def matthews_scores(truth: np.ndarray, guesses: np.ndarray) -> Scores:
+    """CoLA: Matthews' correlation; 0 when all guesses are the same."""
+    return {
+        "matthews": float(metrics.matthews_corrcoef(truth, guesses)),
+        "accuracy": float(metrics.accuracy_score(truth, guesses)),
+    }
+
+
+def multi_label_scores(truth: np.ndarray, guesses: np.ndarray) -> Scores:
+    """F1 over all decisions and as the mean over labels, and the share of texts with every label right."""
+    return {
+        "micro_f1": float(metrics.f1_score(truth, guesses, average="micro", zero_division=0.0)),
+        "macro_f1": float(metrics.f1_score(truth, guesses, average="macro", zero_division=0.0)),
+        "exact": float((truth == guesses).all(axis=1).mean()),
+    }
+
+
+def regression_scores(truth: np.ndarray, guesses: np.ndarray) -> Scores:
+    """STS-B: both correlations and their mean (0 where a side is constant), and the mean squared error."""
+    varied = truth.size > 1 and np.ptp(truth) > 0 and np.ptp(guesses) > 0
+    pearson = float(stats.pearsonr(truth, guesses)[0]) if varied else 0.0
+    spearman = float(stats.spearmanr(truth, guesses)[0]) if varied else 0.0
+    return {
+        "pearson_spearman": (pearson + spearman) / 2,
+        "pearson": pearson,
+        "spearman": spearman,
+        "mean_squared_error": float(metrics.mean_squared_error(truth, guesses)),
+    }
+
+
+SCORES: dict[str, Callable[[np.ndarray, np.ndarray], Scores]] = {
+    "accuracy": accuracy_scores,
+    "accuracy_f1": accuracy_f1_scores,
+    "matthews": matthews_scores,
+}

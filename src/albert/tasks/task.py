@@ -1,0 +1,130 @@
+"""What a task is: it owns its encoding, its head, its loss, its decision and its score.
+
+A new task is one small class. An example is whatever the task reads (a pair of texts, a question with its passage);
+it becomes one or several sequences for the encoder (windows, choices). The training loop asks a task for losses, the
+predictor asks it for outputs and decisions, and evaluation scores the predictor's decisions: there is one inference
+path. A task never touches files, batches or devices: readers make examples, the loop and the predictor make batches.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from torch import Tensor
+
+from albert.batch import Batch, pack
+from albert.model import Albert, Packed
+from albert.model.config import AlbertConfig
+from albert.model.encoder import Encoded
+from albert.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Example:
+    """One thing to decide; every task has its own kind, with a target that is None where it is not known."""
+
+    place: str = field(default="", kw_only=True)  # file:line, for messages
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One sequence for the encoder; tasks add their targets and what a decision needs."""
+
+    token_ids: Sequence[int]
+    segment_ids: Sequence[int]
+
+
+ExampleT = TypeVar("ExampleT", bound=Example)
+FeatureT = TypeVar("FeatureT", bound=Feature)
+PredictionT = TypeVar("PredictionT")
+
+
+@dataclass(frozen=True)
+class Splits(Generic[ExampleT]):
+    """The examples of a data set; a set may have two dev sets (MNLI: matched and mismatched)."""
+
+    train: Sequence[ExampleT]
+    dev: Mapping[str, Sequence[ExampleT]]
+    test: Mapping[str, Sequence[ExampleT]] = field(default_factory=dict)
+
+
+class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
+    """A task; its fields are settings, and it has no other state."""
+
+    kind: ClassVar[str]  # the name that a model folder remembers it by
+    best: str  # the score that decides which model is best; larger is better
+    max_length: int  # tokens of a sequence, special ones included
+
+    @property
+    @abstractmethod
+    def head(self) -> str:
+        """Name the head it stands on, one of model.albert.HEADS."""
+
+    @abstractmethod
+    def configure(self, config: AlbertConfig) -> AlbertConfig:
+        """Give the configuration of a model for this task: labels and problem type."""
+
+    @abstractmethod
+    def encode(self, example: ExampleT, tokenizer: Tokenizer) -> list[FeatureT]:
+        """Turn an example into sequences, at least one; all sequences of an example stay in one batch in training."""
+
+    @abstractmethod
+    def count(self, features: Sequence[FeatureT]) -> float:
+        """Count the predictions that the loss is a mean over; the loop adds them up over the global batch."""
+
+    @abstractmethod
+    def loss(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[FeatureT], count: float
+    ) -> Tensor:
+        """Sum the losses of some sequences, divided by the global count."""
+
+    @abstractmethod
+    def outputs(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[FeatureT]
+    ) -> Sequence[Any]:
+        """Give what a decision needs of each sequence, as NumPy or plain values."""
+
+    @abstractmethod
+    def decide(self, example: ExampleT, features: Sequence[FeatureT], outputs: Sequence[Any]) -> PredictionT:
+        """Decide one example from the outputs of its sequences."""
+
+    @abstractmethod
+    def score(self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]) -> dict[str, float]:
+        """Score decisions against the examples' targets; has the key `best`."""
+
+    def remembered(self) -> dict[str, Any]:
+        """Give the settings that a model folder keeps (task.json), so that prediction does what evaluation did."""
+        return {"max_length": self.max_length}
+
+
+def batch_of(features: Sequence[Feature]) -> Batch:
+    """Lay sequences end to end."""
+    return pack([f.token_ids for f in features], [f.segment_ids for f in features])
+
+
+def join_segments(
+    tokenizer: Tokenizer, first: Sequence[int], second: Sequence[int] | None = None
+) -> tuple[list[int], list[int]]:
+    """Put special tokens around one or two token lists: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`, with segments."""
+    token_ids = [tokenizer.cls_id, *first, tokenizer.sep_id]
+    segment_ids = [0] * len(token_ids)
+    if second is not None:
+        token_ids += [*second, tokenizer.sep_id]
+        segment_ids += [1] * (len(second) + 1)
+    return token_ids, segment_ids
+
+
+def truncate_pair(first: Sequence[int], second: Sequence[int], *, room: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Shorten the longer list from its end until both fit, as Google's and transformers' `longest_first` do."""
+    excess = len(first) + len(second) - room
+    if excess <= 0:
+        return first, second
+    difference = len(first) - len(second)
+    longer = min(abs(difference), excess)
+    rest = excess - longer  # taken from both in turn, from the second when they are equal
+    cut_first, cut_second = (longer, 0) if difference > 0 else (0, longer)
+    cut_first, cut_second = cut_first + rest // 2, cut_second + (rest + 1) // 2
+    return first[: len(first) - cut_first], second[: len(second) - cut_second]
