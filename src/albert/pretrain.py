@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
-from albert.errors import UsageError
+from albert.errors import AlbertError, UsageError
 from albert.files import sole_owner
 from albert.hardware import advise_precision
 from albert.model import Albert, new_model
@@ -25,6 +25,7 @@ from albert.model.locate import locate, shipped_models
 from albert.model.presets import full_name, preset
 from albert.model.vocabulary import change_vocabulary
 from albert.optim import build_optimizer, learning_rate, warmup
+from albert.report.pretraining import write_report
 from albert.tasks.pretraining import PretrainJob, PretrainSettings, count_micro_batches, example_settings, phases
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, Trained, train
@@ -131,8 +132,7 @@ def pretrain(
             "store": store.fingerprint,
             "valid": valid.fingerprint if valid else None,
         }
-        with _owned(out, world):
-            run = RunFolder(out, identity) if world.is_first else None
+        with _owned(out, identity, world) as run, _reported(run):
             world.wait()
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
@@ -172,13 +172,33 @@ def _with_precision(settings: TrainSettings, world: World) -> TrainSettings:
 
 
 @contextmanager
-def _owned(folder: Path, world: World) -> Iterator[None]:
+def _owned(folder: Path, identity: dict[str, Any], world: World) -> Iterator[RunFolder | None]:
     """Hold the run folder in the first process."""
-    if world.is_first:
-        with sole_owner(folder):
-            yield
-    else:
+    if not world.is_first:
+        yield None
+        return
+    with sole_owner(folder), closing(RunFolder(folder, identity)) as run:
+        yield run
+
+
+@contextmanager
+def _reported(run: RunFolder | None) -> Iterator[None]:
+    """Write the report however the run ends: done, interrupted, or with a loss that went wrong."""
+    try:
         yield
+    except AlbertError:
+        _report(run)
+        raise
+    _report(run)
+
+
+def _report(run: RunFolder | None) -> None:
+    if run is None:
+        return
+    try:
+        write_report(run.folder)
+    except Exception as problem:  # hours of training end well even if a curve can't be drawn
+        log.warning("no report (%s): try `albert report %s`", problem, run.folder)
 
 
 def _plan(

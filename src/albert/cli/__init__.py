@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import albert
-from albert.cli import convert, data, demo, doctor, info, pretrain, study, tokenizer
+from albert.cli import convert, data, demo, doctor, info, pretrain, report, study, tokenizer
 from albert.errors import AlbertError, Interrupted, ResourceError, UsageError
 from albert.files import resource_error
 
@@ -31,8 +31,9 @@ app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
 app.command("pretrain")(pretrain.pretrain)
 app.command("convert")(convert.convert)
-app.command("info")(info.info)
 app.add_typer(study.app, name="study")
+app.command("info")(info.info)
+app.command("report")(report.report)
 
 
 def _version(value: bool) -> None:

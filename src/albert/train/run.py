@@ -2,7 +2,7 @@
 
 run.json holds the resolved settings, versions, data and command. The same settings resume; others on the same folder
 are refused by naming the difference. metrics.jsonl has one line a logged step; lines beyond the checkpoint that a run
-resumes from are dropped, so a resumed run reads like an uninterrupted one.
+resumes from are dropped, so a resumed run reads like an uninterrupted one. tensorboard/ has the same numbers as events.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import albert
 from albert.errors import UsageError
 from albert.files import atomic_write, read_json, write_json
+from albert.train.events import EventFiles
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class RunFolder:
         """Open a folder for a run of this identity: settings and data, as JSON."""
         self.folder = folder
         self.metrics_path = folder / "metrics.jsonl"
+        self._events = EventFiles(folder / "tensorboard")
         record = folder / "run.json"
         identity = json.loads(json.dumps(identity))
         if record.exists():
@@ -47,6 +49,7 @@ class RunFolder:
 
     def resume_metrics(self, step: int) -> None:
         """Drop the metrics of steps that will be run again."""
+        self._events.first_step = step + 1
         if not self.metrics_path.exists():
             return
         kept = []
@@ -64,16 +67,15 @@ class RunFolder:
         values = {name: value if math.isfinite(value) else str(value) for name, value in metrics.items()}
         with self.metrics_path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step, **values}) + "\n")
+        self._events.write(step, metrics)
 
-    def read_metrics(self) -> list[dict[str, Any]]:
-        """Read the metrics so far."""
-        if not self.metrics_path.exists():
-            return []
-        return [json.loads(line) for line in self.metrics_path.read_text(encoding="utf-8").splitlines()]
+    def close(self) -> None:
+        """Let go of what is open."""
+        self._events.close()
 
 
 def _require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
-    old, new = _flatten(before), _flatten(now)
+    old, new = flatten(before), flatten(now)
     names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     if names:
         changes = "; ".join(f"{name} was {old.get(name)!r}, is {new.get(name)!r}" for name in names[:8])
@@ -82,11 +84,12 @@ def _require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Pat
         )
 
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Give the leaves of nested settings by their dotted names."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{name}.")
+            flat |= flatten(value, f"{prefix}{name}.")
         else:
             flat[f"{prefix}{name}"] = value
     return flat

@@ -1,0 +1,116 @@
+"""Curves as inline SVG, drawn by matplotlib without its global state.
+
+Text stays text, set in the reader's font; colours are the page's variables, so one drawing serves light and dark. A
+drawing is small by design: on a phone it is shown at its own size, so its letters can be read. The same curves give
+the same bytes.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from albert.report.page import Html
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Points = Sequence[tuple[float, float]]
+
+SIZE = (4.2, 2.7)  # inches of 72 units: no wider than a phone
+MOST_POINTS = 400  # a curve has no more: beyond it neighbours are averaged
+# What matplotlib is told, and what the page makes of it. It must not meet these colours by chance.
+INKS = {"#010203": "var(--ink)", "#010204": "var(--faint)", "#010205": "var(--line)"}
+HUES = {"#010206": "var(--first)", "#010207": "var(--second)", "#010208": "var(--third)"}
+INK, FAINT, LINE = INKS
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "albert",
+    "font.family": "sans-serif",
+    "font.size": 10.0,
+    "text.color": INK,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "axes.edgecolor": LINE,
+    "grid.color": LINE,
+    "legend.labelcolor": INK,
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A named line through points."""
+
+    name: str
+    points: Points
+    markers: bool = False  # few points, each a measurement of its own
+
+
+def draw_curves(
+    curves: Sequence[Curve], *, label: str, unit: Literal["plain", "percent"] = "plain", from_zero: bool = False
+) -> Html:
+    """Draw curves over steps; `label` is what a screen reader says."""
+    import matplotlib  # a second to load: only who draws waits for it
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    assert len(curves) <= len(HUES), "a figure has as many curves as the page has hues"
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=SIZE, layout="constrained")
+        figure.patch.set_visible(False)
+        axes = figure.add_subplot()
+        for curve, hue in zip(curves, HUES, strict=False):
+            steps, values = zip(*thin(curve.points), strict=True) if curve.points else ((), ())
+            mark, width = ("o", 1.6) if curve.markers or len(steps) == 1 else ("", 1.2)
+            axes.plot(steps, values, color=hue, linewidth=width, marker=mark, markersize=3.5, label=curve.name)
+        _dress(axes, unit=unit, from_zero=from_zero)
+        if len(curves) > 1:
+            figure.legend(loc="outside upper left", ncols=3, frameon=False, handlelength=1.2, columnspacing=1.0)
+        file = io.StringIO()
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        FigureCanvasSVG(figure).print_svg(file, metadata=nothing)  # type: ignore[no-untyped-call]
+    return _inline(file.getvalue(), label)
+
+
+def thin(points: Points, most: int = MOST_POINTS) -> list[tuple[float, float]]:
+    """Average neighbours until few enough points are left to be seen apart."""
+    size = -(-len(points) // most)
+    if size <= 1:
+        return list(points)
+    parts = [points[first : first + size] for first in range(0, len(points), size)]
+    return [(sum(x for x, _ in part) / len(part), sum(y for _, y in part) / len(part)) for part in parts]
+
+
+def _dress(axes: Axes, *, unit: str, from_zero: bool) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+
+    axes.patch.set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.grid(axis="y", linewidth=0.8)
+    axes.tick_params(length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
+    axes.yaxis.set_major_formatter(
+        PercentFormatter(1.0) if unit == "percent" else FuncFormatter(lambda value, _: f"{value:,.6g}")
+    )
+    axes.set_xlabel("step", color=FAINT)
+    if from_zero:
+        axes.set_ylim(bottom=0)
+
+
+def _inline(svg: str, label: str) -> Html:
+    """Take the svg element alone, with the page's colours and font, and names of its own for what it refers to."""
+    svg = svg[svg.index("<svg") :].strip()
+    svg = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img" aria-label="@">', svg, count=1)
+    svg = re.sub(r"<style.*?</style>", "", svg, count=1, flags=re.DOTALL)  # it would hold for the whole page
+    svg = re.sub(r" font-family: [^;]*;|(?<=<g) id=\"[^\"]*\"|(?<=>)\s+(?=<)", "", svg)
+    for told, shown in (INKS | HUES).items():
+        svg = svg.replace(told, shown)
+    name = re.sub(r"\W+", "-", label.lower())
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
+    return Html(svg.replace('aria-label="@"', f'aria-label="{html.escape(label)}"', 1))
