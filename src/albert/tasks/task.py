@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from torch import Tensor
 
@@ -94,6 +94,10 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     @abstractmethod
     def score(self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]) -> dict[str, float]:
         """Score decisions against the examples' targets; has the key `best`."""
+
+    def settled(self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]) -> Self:
+        """Give the task with the settings that are chosen on dev (from when on a question has no answer)."""
+        return self
 
     def remembered(self) -> dict[str, Any]:
         """Give the settings that a model folder keeps (task.json), so that prediction does what evaluation did."""
