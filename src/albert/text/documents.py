@@ -13,16 +13,13 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from albert.errors import DataError
-from albert.files import resource_error
-from albert.text.sources import Source, find_sources, open_source
+from albert.text.sources import Source, find_sources, open_source, seekable, text_of
 
 DOCUMENT_LIMIT = 4 * 2**20  # characters; bounds the memory of everything after the reader
 LINE_LIMIT = 2**18  # characters of a line of .txt that are read at once
@@ -38,6 +35,7 @@ MEANINGS = {
     "long_record": f"records longer than {RECORD_LIMIT:,} characters, skipped",
     "long_document": f"documents longer than {DOCUMENT_LIMIT:,} characters, cut into several",
     "empty_file": "files without text",
+    "ragged_row": "rows with another number of fields than the header, skipped",
     "duplicate_path": "paths named more than once, read once",
 }
 
@@ -113,7 +111,7 @@ def read_documents(sources: Sequence[Source], *, text_field: str, report: ReadRe
 def _read(source: Source, stream: io.BufferedReader, text_field: str, report: ReadReport) -> Iterator[Document]:
     for line, text in _texts(source, stream, text_field, report):
         for part in _parts(text, f"{source.path}:{line}", report):
-            mended = _mend(part, source, line, report)
+            mended = mend(part, source, line, report)
             if mended and not mended.isspace():
                 yield Document(mended.rstrip("\n"), source.path, line)
             elif source.format != "txt":
@@ -123,12 +121,7 @@ def _read(source: Source, stream: io.BufferedReader, text_field: str, report: Re
 def _texts(source: Source, stream: io.BufferedReader, text_field: str, report: ReadReport) -> Iterator[tuple[int, str]]:
     if source.format == "parquet":
         return _parquet_texts(source, stream, text_field, report)
-    if stream.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise DataError(
-            f"{source.path}:1: the file is UTF-16, text must be UTF-8: convert it (iconv -f UTF-16 -t UTF-8)"
-        )
-    # surrogateescape keeps broken bytes as lone surrogates, which no valid text holds, until `_mend` counts them.
-    lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape")
+    lines = text_of(source, stream)
     if source.format == "jsonl":
         return _jsonl_texts(source, lines, text_field, report)
     return _txt_texts(source, lines, report)
@@ -204,9 +197,7 @@ def _parquet_texts(
     import pyarrow  # here, because it takes 80 MB and most builds read no such file
     from pyarrow import parquet
 
-    with tempfile.TemporaryFile() if source.compression else stream as file:
-        if source.compression:  # the table of contents of a Parquet file stands at its end
-            _copy(stream, file)
+    with seekable(source, stream) as file:  # the table of contents of a Parquet file stands at its end
         try:
             table = parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20)
             names = table.schema_arrow.names
@@ -229,13 +220,6 @@ def _parquet_texts(
             ) from problem
 
 
-def _copy(stream: IO[bytes], file: IO[bytes]) -> None:
-    try:
-        shutil.copyfileobj(stream, file, 2**20)
-    except OSError as problem:
-        raise resource_error(problem, tempfile.gettempdir()) or problem from problem
-
-
 def _parts(text: str, place: str, report: ReadReport) -> Iterator[str]:
     if len(text) > DOCUMENT_LIMIT:
         report.add("long_document", place)
@@ -256,7 +240,7 @@ def _cut_point(text: str, start: int = 0) -> int:
     return end
 
 
-def _mend(text: str, source: Source, line: int, report: ReadReport) -> str:
+def mend(text: str, source: Source, line: int, report: ReadReport) -> str:
     """Replace broken bytes and NULs, counting them."""
     if "\0" in text:
         report.add("nul", _place(text, text.index("\0"), source, line), count=text.count("\0"))

@@ -11,14 +11,17 @@ import glob
 import gzip
 import io
 import lzma
+import shutil
+import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from albert.errors import DataError
+from albert.files import resource_error
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -59,7 +62,7 @@ def find_sources(arguments: Iterable[str | Path]) -> Sources:
 def _expand(argument: str | Path) -> list[Source]:
     path = Path(argument)
     if path.is_file():
-        source = _source(path)
+        source = source_of(path)
         if source is None:
             raise DataError(f"{path}: the format of a text file is told by its name: use {KNOWN}")
         return [source]
@@ -71,7 +74,7 @@ def _expand(argument: str | Path) -> list[Source]:
         empty = f"{argument}: no text file has such a name: it must end in {KNOWN}"
     else:
         raise DataError(f"{path}: no such file or folder: check the path")
-    found = [source for file in sorted(candidates) if file.is_file() and (source := _source(file))]
+    found = [source for file in sorted(candidates) if file.is_file() and (source := source_of(file))]
     if not found:
         raise DataError(empty)
     return found
@@ -81,10 +84,11 @@ def _hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def _source(path: Path) -> Source | None:
+def source_of(path: Path, formats: Sequence[str] = FORMATS) -> Source | None:
+    """Tell a file's format and compression by its name; None where it is not one of the formats."""
     suffixes = [suffix[1:].lower() for suffix in path.suffixes]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
-    return Source(path, suffixes[-1], compression) if suffixes and suffixes[-1] in FORMATS else None
+    return Source(path, suffixes[-1], compression) if suffixes and suffixes[-1] in formats else None
 
 
 @contextmanager
@@ -99,6 +103,29 @@ def open_source(source: Source) -> Iterator[tuple[io.BufferedReader, IO[bytes]]]
         ) from problem
     except OSError as problem:
         raise DataError(f"{source.path}: can't be read ({problem.strerror or problem})") from problem
+
+
+def text_of(source: Source, stream: io.BufferedReader, *, newline: str | None = None) -> io.TextIOWrapper:
+    """Read bytes as UTF-8; broken bytes become lone surrogates, which no valid text holds, for the caller to mend."""
+    if stream.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise DataError(
+            f"{source.path}:1: the file is UTF-16, text must be UTF-8: convert it (iconv -f UTF-16 -t UTF-8)"
+        )
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline=newline)
+
+
+@contextmanager
+def seekable(source: Source, stream: io.BufferedReader) -> Iterator[IO[bytes]]:
+    """Give a file that can be read from anywhere, as Parquet needs it: a compressed one through a temporary copy."""
+    if not source.compression:
+        yield stream
+        return
+    with tempfile.TemporaryFile() as file:
+        try:
+            shutil.copyfileobj(stream, file, 2**20)
+        except OSError as problem:
+            raise resource_error(problem, tempfile.gettempdir()) or problem from problem
+        yield file
 
 
 def _decompressed(raw: io.BufferedReader, compression: str) -> io.BufferedReader:
