@@ -7,7 +7,8 @@ multi-label is an independent yes or no a label; regression is one number with s
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -138,6 +139,12 @@ class Classification(_OnPooled[Label]):
         guesses = np.array([number[prediction.label] for prediction in predictions])
         return SCORES[self.best](truth, guesses)
 
+    def blind(self, examples: Sequence[TextExample]) -> Callable[[TextExample], Label]:
+        counts = Counter(example.target for example in examples)
+        shares = {label: counts[i] / max(1, len(examples)) for i, label in enumerate(self.labels)}
+        majority = Label(max(shares, key=lambda label: shares[label]), shares)
+        return lambda _: majority
+
 
 @dataclass(frozen=True)
 class MultiLabel(_OnPooled[Labels]):
@@ -167,6 +174,12 @@ class MultiLabel(_OnPooled[Labels]):
         number = {label: i for i, label in enumerate(self.labels)}
         guesses = self._rows([tuple(number[label] for label in prediction.labels) for prediction in predictions])
         return multi_label_scores(self._rows([example.target for example in examples]), guesses)
+
+    def blind(self, examples: Sequence[TextExample]) -> Callable[[TextExample], Labels]:
+        means = self._rows([example.target for example in examples]).mean(axis=0)
+        named = dict(zip(self.labels, means.tolist(), strict=True))
+        usual = Labels(tuple(label for label, share in named.items() if share >= self.threshold), named)
+        return lambda _: usual
 
     def _rows(self, targets: Sequence[Any]) -> np.ndarray:
         rows = np.zeros((len(targets), len(self.labels)), dtype=np.float32)
@@ -202,6 +215,10 @@ class Regression(_OnPooled[Number]):
     def score(self, examples: Sequence[TextExample], predictions: Sequence[Number]) -> dict[str, float]:
         truth = np.array([example.target for example in examples], dtype=np.float64)
         return regression_scores(truth, np.array([prediction.value for prediction in predictions]))
+
+    def blind(self, examples: Sequence[TextExample]) -> Callable[[TextExample], Number]:
+        mean = Number(float(np.mean([example.target for example in examples])))
+        return lambda _: mean
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ path. A task never touches files, batches or devices: readers make examples, the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -57,6 +57,7 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     kind: ClassVar[str]  # the name that a model folder remembers it by
     best: str  # the score that decides which model is best; larger is better
     max_length: int  # tokens of a sequence, special ones included
+    apart: ClassVar[bool] = False  # whether sequences of one example train independently (windows; choices do not)
 
     @property
     @abstractmethod
@@ -69,7 +70,7 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
 
     @abstractmethod
     def encode(self, example: ExampleT, tokenizer: Tokenizer) -> list[FeatureT]:
-        """Turn an example into sequences, at least one; all sequences of an example stay in one batch in training."""
+        """Turn an example into sequences, at least one."""
 
     @abstractmethod
     def count(self, features: Sequence[FeatureT]) -> float:
@@ -98,6 +99,10 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     def settled(self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]) -> Self:
         """Give the task with the settings that are chosen on dev (from when on a question has no answer)."""
         return self
+
+    def blind(self, examples: Sequence[ExampleT]) -> Callable[[ExampleT], PredictionT] | None:
+        """Give the best decision that reads no text (the majority class of these examples); None: there is none."""
+        return None
 
     def remembered(self) -> dict[str, Any]:
         """Give the settings that a model folder keeps (task.json), so that prediction does what evaluation did."""
