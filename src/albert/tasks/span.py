@@ -1,0 +1,201 @@
+"""Answering a question with a span of its passage, or saying that there is none: SQuAD 1.1, 2.0 and data like it.
+
+Two heads can do it. The plain one scores every token as start and as end, and [CLS] as "no answer here". The
+conditional one (Google's for 2.0, facts B8) scores the end given the start, and answerability by itself. Either way
+the windows of a passage give candidates and null odds; a question is said to have no answer when the odds are above
+a threshold that is chosen on dev. Answers are cut from the original passage. Knows nothing of files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from albert.errors import UsageError, did_you_mean
+from albert.model import Albert, Packed
+from albert.model.config import AlbertConfig
+from albert.model.encoder import Encoded
+from albert.model.heads import IMPOSSIBLE, ConditionalSpanHead
+from albert.model.losses import conditional_span_loss, span_loss
+from albert.tasks.answer_scores import best_threshold, score_answer
+from albert.tasks.candidates import Candidate, distinct, spans_of_beam, spans_of_logits
+from albert.tasks.task import Example, Task
+from albert.tasks.windows import Passage, Sizes, Span, Window, cut_windows
+from albert.tokenizer import Tokenizer
+
+PLAIN, CONDITIONAL = "span", "conditional_span"
+ABSENT = -1e6  # the score of an answer where there is no candidate at all
+
+
+class AnswerText(NamedTuple):
+    """A true answer: its text, and the character of the passage that it begins at."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class QuestionExample(Example):
+    """A question about a passage, with its true answers: none of them if it has no answer, None if not known."""
+
+    question: str
+    passage: str
+    answers: tuple[AnswerText, ...] | None = None
+    id: str = ""
+    article: str = ""  # passages of one article never stand on both sides of a split
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A decision: the answer, or an empty text and no place where there is none; the candidates, best first."""
+
+    text: str
+    start: int | None
+    end: int | None
+    probability: float  # of the answer among the candidates; of no answer where that is the decision
+    no_answer: float  # the probability that there is no answer
+    null_odds: float  # its logit, which the threshold is compared with
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class SpanTask(Task[QuestionExample, Window, Answer]):
+    """A span of the passage; with `unanswerable`, perhaps none."""
+
+    kind: ClassVar[str] = "span"
+    head: str = PLAIN
+    unanswerable: bool = False  # whether a question may have no answer
+    null_threshold: float | None = None  # null odds above which it has none; None: not chosen yet
+    max_length: int = 384
+    max_question: int = 64
+    stride: int = 128
+    max_answer: int = 30  # tokens
+    n_best: int = 20
+    best: str = "f1"
+
+    def __post_init__(self) -> None:
+        if self.head not in (PLAIN, CONDITIONAL):
+            raise UsageError(f"head '{self.head}' finds no spans: {did_you_mean(self.head, (PLAIN, CONDITIONAL))}")
+        if self.max_length < 16:
+            raise UsageError(f"max_length={self.max_length} has no room for a question and a passage: use 16 or more")
+
+    def configure(self, config: AlbertConfig) -> AlbertConfig:
+        return config
+
+    def encode(self, example: QuestionExample, tokenizer: Tokenizer) -> list[Window]:
+        passage = Passage.read(example.passage, tokenizer)
+        target = None
+        if example.answers is not None:
+            target = Span(0, 0)
+            if example.answers:  # SQuAD trains on the first; the others are for scoring
+                text, start = example.answers[0]
+                target = passage.tokens_of(Span(start, start + len(text)))
+        sizes = Sizes(self.max_length, self.max_question, self.stride, self.max_answer)
+        question = tokenizer.encode(example.question)
+        return cut_windows(question, passage, tokenizer=tokenizer, sizes=sizes, answer=target)
+
+    def count(self, features: Sequence[Window]) -> float:
+        return float(len(features))
+
+    def loss(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[Window], count: float
+    ) -> Tensor:
+        targets = torch.tensor([feature.target for feature in features], device=model.device)  # [B, 2]
+        starts, ends = targets[:, 0], targets[:, 1]
+        if self.head == PLAIN:
+            logits = model.heads[PLAIN](encoded.states).float()  # [T, 2]
+            rows = pad_sequence(list(logits.split(list(packed.lengths))), batch_first=True, padding_value=IMPOSSIBLE)
+            return span_loss(rows[..., 0], rows[..., 1], starts, ends, count=count)
+        scores = model.heads[CONDITIONAL](
+            encoded.states, packed, allowed=_allowed(features, model.device), true_starts=starts
+        )
+        impossible = torch.tensor([feature.impossible for feature in features], device=model.device)
+        return conditional_span_loss(scores, starts, ends, impossible, count=count)
+
+    def outputs(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[Window]
+    ) -> Sequence[tuple[np.ndarray, ...]]:
+        if self.head == PLAIN:
+            logits = model.heads[PLAIN](encoded.states).float().cpu()  # [T, 2]
+            return [(part[:, 0].numpy(), part[:, 1].numpy()) for part in logits.split(list(packed.lengths))]
+        head = model.heads[CONDITIONAL]
+        assert isinstance(head, ConditionalSpanHead)
+        beam = head.beam(encoded.states, packed, allowed=_allowed(features, model.device))
+        values = (beam.start_scores, beam.starts, beam.end_scores, beam.ends, beam.no_answer)
+        arrays = [(value.float() if value.is_floating_point() else value).cpu().numpy() for value in values]
+        return list(zip(*arrays, strict=True))
+
+    def decide(self, example: QuestionExample, features: Sequence[Window], outputs: Sequence[Any]) -> Answer:
+        windows = list(zip(features, outputs, strict=True))
+        if self.head == PLAIN:
+            found = [spans_of_logits(*one, max_answer=self.max_answer, n_best=self.n_best) for one in windows]
+        else:
+            found = [spans_of_beam(*one, max_answer=self.max_answer) for one in windows]
+        candidates = distinct(example.passage, chain.from_iterable(found), n_best=self.n_best)
+        if self.head == PLAIN:
+            null = min(float(starts[0] + ends[0]) for starts, ends in outputs)
+            return self._answer(candidates, null - (candidates[0].score if candidates else ABSENT))
+        return self._answer(candidates, min(float(no_answer) for *_, no_answer in outputs))
+
+    def score(self, examples: Sequence[QuestionExample], predictions: Sequence[Answer]) -> dict[str, float]:
+        """Score by SQuAD's rules; a threshold that is not chosen yet is first chosen on these very questions."""
+        task = self.settled(examples, predictions)
+        answers = [task._answer(given.candidates, given.null_odds) for given in predictions]
+        each = [
+            score_answer(answer.text, _texts(example), unanswerable=self.unanswerable)
+            for example, answer in zip(examples, answers, strict=True)
+        ]
+        scores = {
+            "f1": float(np.mean([one.f1 for one in each])),
+            "exact": float(np.mean([one.exact for one in each])),
+        }
+        if not self.unanswerable:
+            return scores
+        for name, wanted in (("answerable", True), ("unanswerable", False)):
+            if some := [one for one, example in zip(each, examples, strict=True) if bool(example.answers) == wanted]:
+                scores[f"{name}_f1"] = float(np.mean([one.f1 for one in some]))
+                scores[f"{name}_exact"] = float(np.mean([one.exact for one in some]))
+        assert task.null_threshold is not None
+        return scores | {"null_threshold": task.null_threshold}
+
+    def settled(self, examples: Sequence[QuestionExample], predictions: Sequence[Answer]) -> Self:
+        """Choose the null threshold that gives the best F1, unless there is one already or none is needed."""
+        if not self.unanswerable or self.null_threshold is not None:
+            return self
+        guesses = [given.candidates[0].text if given.candidates else "" for given in predictions]
+        scores = [
+            score_answer(guess, _texts(example), unanswerable=True).f1 if example.answers else float(guess == "")
+            for example, guess in zip(examples, guesses, strict=True)
+        ]
+        answerable = [bool(example.answers) for example in examples]
+        threshold = best_threshold(scores, [given.null_odds for given in predictions], answerable=answerable)
+        return replace(self, null_threshold=threshold.odds)
+
+    def remembered(self) -> dict[str, Any]:
+        names = ("head", "unanswerable", "null_threshold", "max_question", "stride", "max_answer", "n_best")
+        return super().remembered() | {name: getattr(self, name) for name in names}
+
+    def _answer(self, candidates: tuple[Candidate, ...], odds: float) -> Answer:
+        no_answer = 1 / (1 + math.exp(-max(min(odds, 500.0), -500.0)))
+        withheld = self.unanswerable and odds > (self.null_threshold or 0.0)
+        if withheld or not candidates:
+            return Answer("", None, None, no_answer, no_answer, odds, candidates)
+        first = candidates[0]
+        return Answer(first.text, first.start, first.end, first.probability, no_answer, odds, candidates)
+
+
+def _allowed(features: Sequence[Window], device: torch.device) -> Tensor:
+    return torch.from_numpy(np.concatenate([feature.allowed for feature in features])).to(device)  # [T]
+
+
+def _texts(example: QuestionExample) -> list[str]:
+    assert example.answers is not None, f"{example.place}: nothing to score against"
+    return [answer.text for answer in example.answers]
