@@ -1,0 +1,216 @@
+"""Labelled data: the rows of a table, one at a time, each with the file and line where it stands.
+
+`.csv` has a header and standard quoting, so a text may hold line ends; its separator is a comma, a semicolon or a
+tab, whichever the header has most of. `.tsv` has a header and no quoting at all, as in GLUE: a quotation mark is a
+character like any other. `.jsonl` is an object a line, `.parquet` a row (its number stands for the line), `.txt` a
+text a line. Each may be compressed. Knows nothing of what the columns mean.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from albert.errors import DataError
+from albert.text.documents import RECORD_LIMIT, SURROGATE, ReadReport, mend
+from albert.text.sources import Source, open_source, seekable, source_of, text_of
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
+KNOWN = ".csv, .tsv, .jsonl or .parquet, plain or followed by .gz, .xz or .zst"
+SEPARATORS = (",", ";", "\t")
+PARQUET_ROWS = 256  # rows held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The values of a row by column: texts, or whatever JSON and Parquet hold."""
+
+    values: Mapping[str, Any]
+    path: Path
+    line: int
+
+    @property
+    def place(self) -> str:
+        """Say where the row begins."""
+        return f"{self.path}:{self.line}"
+
+
+def read_rows(
+    path: Path | str,
+    *,
+    names: Sequence[str] | None = None,
+    skip_ragged: bool = False,
+    report: ReadReport | None = None,
+) -> Iterator[Row]:
+    """Give the rows of a file in order; `names` are the columns of a table without a header."""
+    path = Path(path)
+    report = report if report is not None else ReadReport()
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder: name a file that ends in {KNOWN}")
+    if not path.exists():
+        raise DataError(f"{path}: no such file: check the path")
+    source = source_of(path, FORMATS)
+    if source is None:
+        raise DataError(f"{path}: the format of labelled data is told by its name: use {KNOWN}")
+    with open_source(source) as (stream, _):
+        yield from _read(source, stream, names, skip_ragged=skip_ragged, report=report)
+
+
+def _read(
+    source: Source, stream: io.BufferedReader, names: Sequence[str] | None, *, skip_ragged: bool, report: ReadReport
+) -> Iterator[Row]:
+    match source.format:
+        case "parquet":
+            yield from _parquet_rows(source, stream)
+        case "jsonl":
+            yield from _jsonl_rows(source, text_of(source, stream, newline="\n"), report)
+        case "txt":
+            for line, text in _lines(source, text_of(source, stream, newline="\n")):
+                if text and not text.isspace():
+                    yield Row({"text": mend(text, source, line, report)}, source.path, line)
+        case _:
+            cells = _csv_cells if source.format == "csv" else _tsv_cells
+            yield from _table_rows(source, cells(source, stream), names, skip_ragged=skip_ragged, report=report)
+
+
+def _table_rows(
+    source: Source,
+    cells: Iterator[tuple[int, list[str]]],
+    names: Sequence[str] | None,
+    *,
+    skip_ragged: bool,
+    report: ReadReport,
+) -> Iterator[Row]:
+    """Name the cells of every row by the header."""
+    if names is None:
+        header_line, header = next(cells, (1, []))
+        names = [mend(name, source, header_line, report).strip() for name in header]
+        _check_header(names, f"{source.path}:{header_line}")
+    for line, values in cells:
+        if len(values) != len(names):
+            place = f"{source.path}:{line}"
+            if not skip_ragged:
+                raise DataError(f"{place}: {_ragged(source, len(values), names)}")
+            report.add("ragged_row", place)
+            continue
+        yield Row(
+            dict(zip(names, (mend(value, source, line, report) for value in values), strict=True)), source.path, line
+        )
+
+
+def _check_header(names: Sequence[str], place: str) -> None:
+    if not any(names):
+        raise DataError(f"{place}: no header: the first line must name the columns, for example text and label")
+    for column, name in enumerate(names):
+        if name in names[:column]:
+            raise DataError(f"{place}: two columns are named {name!r}: rename one of them")
+
+
+def _ragged(source: Source, count: int, names: Sequence[str]) -> str:
+    columns = f"{count} fields where the header has {len(names)} ({', '.join(names)})"
+    if source.format == "tsv":
+        fix = ".tsv has no quoting, so a text can't hold a tab or a line end: replace them, or name a quoted table .csv"
+    else:
+        fix = "put a text that holds separators or line ends into quotation marks"
+    return f"{columns}: {fix}"
+
+
+def _lines(source: Source, lines: io.TextIOWrapper) -> Iterator[tuple[int, str]]:
+    """Give numbered lines, ended by line feeds only: texts may hold every other character that ends lines elsewhere."""
+    number = 0
+    while line := lines.readline(RECORD_LIMIT):
+        number += 1
+        if len(line) == RECORD_LIMIT and not line.endswith("\n"):
+            raise DataError(f"{source.path}:{number}: a line of more than {RECORD_LIMIT:,} characters: split it")
+        yield number, line.removesuffix("\n").removesuffix("\r")
+
+
+def _tsv_cells(source: Source, stream: io.BufferedReader) -> Iterator[tuple[int, list[str]]]:
+    for number, line in _lines(source, text_of(source, stream, newline="\n")):
+        if line:
+            yield number, line.split("\t")
+
+
+def _csv_cells(source: Source, stream: io.BufferedReader) -> Iterator[tuple[int, list[str]]]:
+    lines = text_of(source, stream, newline="")
+    first = lines.readline(RECORD_LIMIT)
+    separator = max(SEPARATORS, key=_outside_quotes(first).count)  # the first of them where there is none
+
+    def all_lines() -> Iterator[str]:
+        yield first
+        yield from lines
+
+    csv.field_size_limit(max(csv.field_size_limit(), RECORD_LIMIT))  # one setting for the process: only ever raised
+    reader = csv.reader(all_lines(), delimiter=separator, strict=True)
+    while True:
+        line = reader.line_num + 1  # where the row begins; afterwards it is where the row ends
+        try:
+            cells = next(reader, None)
+        except csv.Error as problem:
+            raise DataError(
+                f"{source.path}:{line}: wrong quoting ({problem}): a quoted text ends with a quotation mark, "
+                "and one inside it is written twice"
+            ) from problem
+        if cells is None:
+            return
+        if cells:
+            yield line, cells
+
+
+def _outside_quotes(line: str) -> str:
+    return "".join(line.split('"')[::2])
+
+
+def _jsonl_rows(source: Source, lines: io.TextIOWrapper, report: ReadReport) -> Iterator[Row]:
+    for number, line in _lines(source, lines):
+        if not line or line.isspace():
+            continue
+        place = f"{source.path}:{number}"
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as problem:
+            reason = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+            raise DataError(
+                f"{place}: not JSON ({reason}): a line of .jsonl must be one object such as "
+                f'{{"text": "…", "label": "…"}}'
+            ) from problem
+        if not isinstance(value, dict):
+            raise DataError(f"{place}: a JSON {type(value).__name__}, must be an object with the columns as its fields")
+        if SURROGATE.search(line) or "\\u" in line or "\0" in line:
+            value = _mended(value, source, number, report)
+        yield Row(value, source.path, number)
+
+
+def _mended(value: Any, source: Source, line: int, report: ReadReport) -> Any:
+    """Mend the texts of a JSON value."""
+    if isinstance(value, str):
+        return mend(value, source, line, report)
+    if isinstance(value, list):
+        return [_mended(item, source, line, report) for item in value]
+    if isinstance(value, dict):
+        return {mend(key, source, line, report): _mended(item, source, line, report) for key, item in value.items()}
+    return value
+
+
+def _parquet_rows(source: Source, stream: io.BufferedReader) -> Iterator[Row]:
+    import pyarrow  # here, because it takes 80 MB and most data is in other formats
+    from pyarrow import parquet
+
+    number = 0
+    try:
+        with seekable(source, stream) as file:
+            table = parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20)
+            for batch in table.iter_batches(batch_size=PARQUET_ROWS, use_threads=False):
+                for values in batch.to_pylist():
+                    number += 1
+                    yield Row(values, source.path, number)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, UnicodeDecodeError) as problem:
+        reason = str(problem).splitlines()[0]
+        raise DataError(
+            f"{source.path}:{number + 1}: can't be read as Parquet ({reason}): write the file again"
+        ) from problem

@@ -1,0 +1,81 @@
+"""Which tasks there are: from what a user says about data to a task and its examples.
+
+A family of tasks is one entry of FAMILIES: the names that --task takes, how its data is opened, how texts to decide
+about are read, and which paths it recognises by themselves. Tables of people's own data are recognised by their
+columns (data/detect.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from albert.data.detect import DETECT_ROWS, detect
+from albert.data.labelled import read_rows
+from albert.errors import DataError, UsageError, did_you_mean
+from albert.tasks import glue, texts
+from albert.tasks.request import DataRequest, Opened
+from albert.tasks.task import Example, Task
+
+__all__ = ["FAMILIES", "DataRequest", "Family", "Opened", "open_data", "read_inputs", "task_names"]
+
+AnyTask = Task[Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tasks whose data is opened in one way."""
+
+    names: tuple[str, ...]  # what --task takes
+    open: Callable[[DataRequest, AnyTask | None], Opened]
+    kinds: tuple[str, ...] = ()  # the kinds of Task whose inputs `inputs` reads
+    inputs: Callable[[AnyTask, Path, Mapping[str, str]], Iterator[Example]] | None = None
+    recognise: Callable[[Path], str | None] | None = None  # the task of a path that speaks for itself
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(tuple(glue.LAYOUTS), glue.open_glue, recognise=glue.glue_name),
+    Family(
+        ("classification", "multi-label", "regression"),
+        texts.open_texts,
+        kinds=("classification", "multi-label", "regression"),
+        inputs=texts.read_texts,
+    ),
+)
+
+
+def task_names() -> list[str]:
+    """List the names that --task takes."""
+    return [name for family in FAMILIES for name in family.names]
+
+
+def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
+    """Open data for training; or for the evaluation of a model, whose `task` then gives classes and settings.
+
+    For an evaluation nothing is held out: a file is the dev set, of a folder its dev and test sets are read.
+    """
+    if not request.data.exists():
+        raise DataError(f"{request.data}: no such file or folder: check the path")
+    name = request.task or _recognise(request.data) or (task.kind if task is not None else None)
+    if name is None:
+        found = detect(list(islice(read_rows(request.data), DETECT_ROWS)), request.data, columns=request.columns)
+        name = found.task
+    family = next((family for family in FAMILIES if name in family.names), None)
+    if family is None:
+        raise UsageError(f"no task {name!r}: {did_you_mean(name, task_names())}")
+    return family.open(replace(request, task=name), task)
+
+
+def _recognise(path: Path) -> str | None:
+    return next((name for family in FAMILIES if family.recognise and (name := family.recognise(path))), None)
+
+
+def read_inputs(task: AnyTask, path: Path, columns: Mapping[str, str]) -> Iterator[Example]:
+    """Read examples to decide about, without labels, one at a time: memory does not grow with the file."""
+    for family in FAMILIES:
+        if task.kind in family.kinds and family.inputs is not None:
+            return family.inputs(task, path, columns)
+    raise UsageError(f"{path}: files can't be read for {task.kind} models")
