@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("optim", "train"),
     ("tasks",),
     ("inference", "interop"),
-    ("pretrain", "finetune", "evaluate", "study", "serve", "report"),
+    ("pretrain", "finetune", "evaluate", "study", "serve", "report", "recipes"),
     ("cli",),
     ("__main__", "__init__"),
 )

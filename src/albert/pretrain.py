@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from albert.data.settings import NUM_SPECIAL
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.errors import AlbertError, UsageError
@@ -26,6 +27,7 @@ from albert.model.presets import full_name, preset
 from albert.model.vocabulary import change_vocabulary
 from albert.optim import build_optimizer, learning_rate, warmup
 from albert.report.pretraining import write_report
+from albert.tasks.pace import Pace, measure_pace
 from albert.tasks.pretraining import PretrainJob, PretrainSettings, count_micro_batches, example_settings, phases
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, Trained, train
@@ -79,7 +81,8 @@ class Plan:
     """What a run will do: what `--dry-run` shows."""
 
     parameters: int
-    tokens_per_step: int
+    tokens_per_step: int  # at most
+    mean_length: float  # tokens of a sequence
     steps: int
     peak_rate: float
     warmup_steps: int
@@ -87,6 +90,7 @@ class Plan:
     training_bytes: int
     device: str
     processes: int
+    pace: Pace | None = None  # of a dry run: it takes some seconds to find out
 
 
 @dataclass(frozen=True)
@@ -124,11 +128,11 @@ def pretrain(
             warm = warmup(settings.optimizer.lr, batch_size=settings.train.batch_size, steps=settings.train.steps)
         plan = _plan(network, store, settings, peak=peak, warm=warm, world=world)
         if dry_run:
-            return plan
+            return _with_pace(plan, network, store, settings, world=world)
         identity = {
             "stage": "pretrain",
             "model": model,
-            "settings": settings.model_dump(),
+            "settings": settings.model_dump(exclude={"start_from"}),  # `model` says it
             "store": store.fingerprint,
             "valid": valid.fingerprint if valid else None,
         }
@@ -208,18 +212,35 @@ def _plan(
         count_micro_batches(settings, phase.batch_size, phase.length, processes=world.size)
     train_settings, length = settings.train, settings.data.max_length
     stream = BatchStream(store, example_settings(settings), batch_size=1)
+    samples = stream.epoch_size(0)
     own = train_settings.batch_size // world.size
     micro = own // count_micro_batches(settings, train_settings.batch_size, length, processes=world.size)
     return Plan(
         parameters=parameters_of(model).total,
         tokens_per_step=train_settings.batch_size * length,
+        mean_length=min(length, store.num_tokens / samples + NUM_SPECIAL),
         steps=train_settings.steps,
         peak_rate=peak,
         warmup_steps=warm,
-        epochs=train_settings.steps * train_settings.batch_size / stream.epoch_size(0),
+        epochs=train_settings.steps * train_settings.batch_size / samples,
         training_bytes=training_bytes(
             model.config, batch=micro, length=length, checkpointing=train_settings.checkpointing
         ),
         device=str(world.device),
         processes=world.size,
     )
+
+
+def _with_pace(plan: Plan, model: Albert, store: TokenStore, settings: PretrainSettings, *, world: World) -> Plan:
+    """Add to a plan how long it takes on this machine."""
+    model.to(world.device)
+    model.encoder.checkpointing = settings.train.checkpointing
+    pace = measure_pace(
+        model,
+        build_optimizer(settings.optimizer.name, model, lr=plan.peak_rate),
+        store,
+        settings=settings.model_copy(update={"train": _with_precision(settings.train, world)}),
+        mean_length=plan.mean_length,
+        world=world,
+    )
+    return replace(plan, pace=pace)

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from albert.cli.progress import progress_line
+from albert.cli.progress import duration, progress_line
 
 if TYPE_CHECKING:
     from albert.pretrain import Plan
     from albert.train.loop import Progress
 
 
+DEFAULT_MODEL = "small"
+DAY = 86_400.0
+
+
 def pretrain(
     data: Annotated[Path, typer.Option(help="Token store to learn from (albert data build).")],
     out: Annotated[Path, typer.Option(help="Run folder; the same command again resumes.")],
     model: Annotated[
-        str, typer.Option(help="A preset (tiny, small, base, …) or a model folder to go on from.")
-    ] = "small",
+        str | None,
+        typer.Option(
+            help="A preset (tiny, small, base, …) or a model folder to go on from; else the recipe's or small."
+        ),
+    ] = None,
     valid: Annotated[Path | None, typer.Option(help="Held-out token store, for evaluation during training.")] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file of settings, or the name of a shipped recipe.")] = None,
+    config: Annotated[
+        str | None, typer.Option(help="TOML file of settings, or a shipped recipe: paper, laptop, one-gpu, eight-gpu.")
+    ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting: --set train.steps=20000.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
@@ -31,22 +41,26 @@ def pretrain(
     """Pre-train a model on a token store: masked n-grams and sentence order."""
     from albert import pretrain as stage
     from albert.data.store import TokenStore
+    from albert.recipes import locate_recipe
     from albert.settings import read_settings
     from albert.tasks.pretraining import PretrainSettings
 
-    settings = read_settings(PretrainSettings, file=config, assignments=set_ or [])
+    file = locate_recipe(config) if config is not None else None
+    settings = read_settings(PretrainSettings, file=file, assignments=set_ or [])
     store = TokenStore.open(data)
     held_out = TokenStore.open(valid) if valid else None
     with progress_line("pre-training") as show:
         result = stage.pretrain(
             store,
-            model,
+            model or settings.start_from or DEFAULT_MODEL,
             out,
             settings=settings,
             valid=held_out,
             dry_run=dry_run,
             observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
         )
+    if os.environ.get("RANK", "0") != "0":  # under torchrun, the first process speaks for all
+        return
     if isinstance(result, stage.Plan):
         facts: dict[str, Any] = asdict(result) | {"settings": settings.model_dump()}
         print(json.dumps(facts, indent=2) if json_ else _plan_text(result))
@@ -84,12 +98,20 @@ def _words(progress: Progress) -> str:
 
 
 def _plan_text(plan: Plan) -> str:
-    return "\n".join(
-        [
-            f"parameters     {plan.parameters:,}",
-            f"steps          {plan.steps:,} of {plan.tokens_per_step:,} tokens at most ({plan.epochs:.2f} epochs)",
-            f"learning rate  {plan.peak_rate:.3g} after {plan.warmup_steps:,} steps of warm-up",
-            f"memory         about {plan.training_bytes / 1e9:.2f} GB a process",
-            f"device         {plan.device}, {plan.processes} process(es)",
-        ]
-    )
+    tokens = f"{plan.tokens_per_step:,} tokens at most, {plan.mean_length:.0f} a sequence on average"
+    lines = [
+        f"parameters     {plan.parameters:,}",
+        f"steps          {plan.steps:,} ({plan.epochs:.2f} epochs) of {tokens}",
+        f"learning rate  {plan.peak_rate:.3g} after {plan.warmup_steps:,} steps of warm-up",
+        f"memory         about {plan.training_bytes / 1e9:.2f} GB a process",
+        f"device         {plan.device}, {plan.processes} process(es)",
+    ]
+    if pace := plan.pace:
+        known = "on this machine" if pace.measured else "on this machine, in part by arithmetic"
+        lines.append(f"time           about {_time(pace.seconds)} {known}; evaluation and saving come on top")
+        lines.append(f"               ({pace.basis})")
+    return "\n".join(lines)
+
+
+def _time(seconds: float) -> str:
+    return duration(seconds) if seconds < 3 * DAY else f"{seconds / DAY:,.0f} days"

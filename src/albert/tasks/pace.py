@@ -24,7 +24,7 @@ from albert.tasks.pretraining import PretrainJob, PretrainSettings, count_micro_
 from albert.train.loop import accumulate
 from albert.train.world import World
 
-BUDGET = 8.0  # seconds of trying, all stages together
+BUDGET = 5.0  # seconds of trying, all stages together
 REPEATS = 3
 FIRST_PIECE = 5  # after the special ones
 
@@ -50,6 +50,14 @@ class _Stage:
     micro: int  # sequences at once
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """What was timed: some sequences at once."""
+
+    sequences: int
+    seconds: float
+
+
 def measure_pace(
     model: Albert,
     optimizer: torch.optim.Optimizer,
@@ -68,14 +76,16 @@ def measure_pace(
     job = PretrainJob(model.train(), store, plain, world=alone, valid=None)
     speed, full = _matrix_speed(world.device), mean_length / settings.data.max_length
     stages = _stages(job, settings, processes=world.size)
+    budget = BUDGET / len(stages)
     seconds, timed, reckoned = 0.0, [], []
     for stage in stages:
         flops = 3 * stage.length * flops_per_token(model.config, length=stage.length, depth=stage.depth)
-        sequences = _affordable(model, stage, settings, seconds=flops / speed, budget=BUDGET / len(stages))
+        most = _fitting(model, stage, settings) if flops / speed < budget else 0
         what = f"of {stage.length} tokens at depth {stage.depth}"
-        if sequences:
-            each = _time(job, stage, sequences, settings=plain, world=alone) / sequences
-            timed.append(f"{sequences} {what}")
+        if most:
+            trial = _time(job, stage, most, settings=plain, world=alone, budget=budget)
+            each = trial.seconds / trial.sequences
+            timed.append(f"{trial.sequences} {what}")
         else:
             each = flops / speed
             reckoned.append(f"one {what}, which alone would take about {each:.1f} s here, or too much memory")
@@ -101,14 +111,9 @@ def _stages(job: PretrainJob, settings: PretrainSettings, *, processes: int) -> 
     return found
 
 
-def _affordable(
-    model: Albert, stage: _Stage, settings: PretrainSettings, *, seconds: float, budget: float
-) -> int:
-    """Say how many sequences can be tried in the time and the memory that there is; 0 if not even one."""
-    if seconds > budget:
-        return 0
-    sequences = max(1, min(stage.micro, int(budget / (seconds * (REPEATS + 1)))))
-    memory = measure_memory()
+def _fitting(model: Albert, stage: _Stage, settings: PretrainSettings) -> int:
+    """Say how much of a micro-batch there is memory for; 0 if not even for one sequence."""
+    memory, sequences = measure_memory(), stage.micro
     while memory is not None and sequences > 0:
         needed = training_bytes(
             model.config, batch=sequences, length=stage.length, checkpointing=settings.train.checkpointing
@@ -119,25 +124,22 @@ def _affordable(
     return sequences
 
 
-def _time(job: PretrainJob, stage: _Stage, sequences: int, *, settings: PretrainSettings, world: World) -> float:
-    """Time forward and backward of some sequences; the first time does not count, unless one is all there is time for."""
-    batch = _random_batch(job.model.config.vocab_size, sequences, stage.length, settings=settings)
-    times: list[float] = []
-    started = time.monotonic()
-    while len(times) <= REPEATS and (not times or time.monotonic() - started < BUDGET):
-        before = time.monotonic()
-        accumulate(
-            job,
-            [batch],
-            counts=job.counts(batch),
-            step=stage.first,
-            settings=settings.train,
-            scaler=None,
-            world=world,
-        )
+def _time(
+    job: PretrainJob, stage: _Stage, most: int, *, settings: PretrainSettings, world: World, budget: float
+) -> _Trial:
+    """Time forward and backward of one sequence, then of twice as many, and so on up to `most`, while there is time."""
+    sequences, times, started = 1, list[float](), time.monotonic()
+    while True:
+        batch = _random_batch(job.model.config.vocab_size, sequences, stage.length, settings=settings)
+        counts, before = job.counts(batch), time.monotonic()
+        accumulate(job, [batch], counts=counts, step=stage.first, settings=settings.train, scaler=None, world=world)
         _finish(world.device)
         times.append(time.monotonic() - before)
-    return median(times[1:] or times)
+        left = budget - (time.monotonic() - started)
+        if sequences < most and 2 * times[-1] < left:
+            sequences, times = min(2 * sequences, most), []
+        elif len(times) > REPEATS or times[-1] > left:
+            return _Trial(sequences, median(times[1:] or times))  # the first of a size is slower
 
 
 def _time_update(model: Albert, optimizer: torch.optim.Optimizer) -> float:

@@ -50,6 +50,7 @@ class EvaluationSettings(Section):
 class PretrainSettings(Section):
     """Everything a pre-training run may set."""
 
+    start_from: str | None = None  # a preset or a model folder, for whoever starts the run and names none
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the configuration to change
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()

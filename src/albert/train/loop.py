@@ -123,7 +123,7 @@ def train(
                 for group in optimizer.param_groups:
                     group["lr"] = lr
                 *counts, stop = world.sum([*_total_counts(job, micro_batches), float(stopped.is_set())])
-                sums = _accumulate(
+                sums = accumulate(
                     job, micro_batches, counts=counts, step=state.step, settings=settings, scaler=scaler, world=world
                 )
                 _update(job, optimizer, sums, state=state, settings=settings, rates=rates, scaler=scaler, world=world)
@@ -158,7 +158,7 @@ def _total_counts(job: Job, micro_batches: list[Any]) -> list[float]:
     return [sum(column) for column in zip(*(job.counts(batch) for batch in micro_batches), strict=True)]
 
 
-def _accumulate(
+def accumulate(
     job: Job,
     micro_batches: list[Any],
     *,
