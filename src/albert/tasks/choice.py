@@ -1,0 +1,132 @@
+"""Choosing between answers to a question about a passage (RACE and its like).
+
+Every choice is one sequence, `[CLS] passage [SEP] question and choice [SEP]`, scored by one number; a softmax over the
+choices of an example decides (facts B8). The question-and-choice part keeps its last 128 tokens and the passage is cut
+to what is left. A blank in the question (RACE writes `_`) is filled with the choice, as Google's code does; without
+one the choice follows the question. Knows nothing of files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from albert.model import Albert, Packed
+from albert.model.config import AlbertConfig
+from albert.model.encoder import Encoded
+from albert.model.losses import cross_entropy
+from albert.tasks.classification import softmax
+from albert.tasks.task import Example, Feature, Task, join_segments
+from albert.tokenizer import Tokenizer
+
+QUESTION_TOKENS = 128  # max_qa_length of Google's run_race
+
+
+@dataclass(frozen=True)
+class ChoiceExample(Example):
+    """A question about a passage, the answers to choose from, and the number of the right one."""
+
+    passage: str
+    question: str
+    choices: tuple[str, ...]
+    target: int | None = None
+    group: str | None = None  # a part of the data that is also scored by itself
+
+
+@dataclass(frozen=True)
+class ChoiceFeature(Feature):
+    """One choice, with the number of the right one."""
+
+    target: int | None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A decision for one of the choices, counted from 0, with the probabilities of all in their order."""
+
+    choice: int
+    text: str
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Choice(Task[ChoiceExample, ChoiceFeature, Chosen]):
+    """One of several answers."""
+
+    kind: ClassVar[str] = "choice"
+    num_choices: int = 4  # of a training example; any number can be chosen from
+    max_length: int = 512
+    blank: str = ""  # what a question has in place of the answer; empty: nothing
+    best: str = "accuracy"
+
+    @property
+    def head(self) -> str:
+        return "choice"
+
+    def configure(self, config: AlbertConfig) -> AlbertConfig:
+        return config.with_settings({"problem_type": None})
+
+    def encode(self, example: ChoiceExample, tokenizer: Tokenizer) -> list[ChoiceFeature]:
+        passage = tokenizer.encode(example.passage)
+        room = self.max_length - 3
+        features = []
+        for choice in example.choices:
+            asked = tokenizer.encode(self._asked(example.question, choice))[-min(QUESTION_TOKENS, room) :]
+            token_ids, segment_ids = join_segments(tokenizer, passage[: room - len(asked)], asked)
+            features.append(ChoiceFeature(token_ids, segment_ids, example.target))
+        return features
+
+    def _asked(self, question: str, choice: str) -> str:
+        if self.blank and self.blank in question:
+            return question.replace(self.blank, choice.strip())
+        return f"{question} {choice}"
+
+    def count(self, features: Sequence[ChoiceFeature]) -> float:
+        return len(features) / self.num_choices
+
+    def loss(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[ChoiceFeature], count: float
+    ) -> Tensor:
+        logits = self._logits(model, encoded).view(-1, self.num_choices)
+        targets = [feature.target for feature in features[:: self.num_choices]]
+        return cross_entropy(logits, torch.tensor(targets, device=logits.device), count=count)
+
+    def outputs(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[ChoiceFeature]
+    ) -> Sequence[Any]:
+        return list(self._logits(model, encoded).float().cpu().numpy())
+
+    @staticmethod
+    def _logits(model: Albert, encoded: Encoded) -> Tensor:
+        logits: Tensor = model.heads["choice"](encoded.pooled).squeeze(-1)  # [B]
+        return logits
+
+    def decide(self, example: ChoiceExample, features: Sequence[ChoiceFeature], outputs: Sequence[Any]) -> Chosen:
+        probabilities = softmax(np.array(outputs))
+        choice = int(probabilities.argmax())
+        return Chosen(choice, example.choices[choice], tuple(probabilities.tolist()))
+
+    def score(self, examples: Sequence[ChoiceExample], predictions: Sequence[Chosen]) -> dict[str, float]:
+        """Give the accuracy, of all and of each group."""
+        right: dict[str, list[bool]] = defaultdict(list)
+        for example, prediction in zip(examples, predictions, strict=True):
+            hit = prediction.choice == example.target
+            right["accuracy"].append(hit)
+            if example.group is not None:
+                right[f"accuracy_{example.group}"].append(hit)
+        return {name: sum(hits) / len(hits) for name, hits in right.items()}
+
+    def blind(self, examples: Sequence[ChoiceExample]) -> Callable[[ChoiceExample], Chosen]:
+        counts = Counter(example.target for example in examples)
+        shares = tuple(counts[number] / max(1, len(examples)) for number in range(self.num_choices))
+        commonest = max(range(self.num_choices), key=lambda number: shares[number])
+        return lambda example: Chosen(commonest, example.choices[commonest], shares)
+
+    def remembered(self) -> dict[str, Any]:
+        return super().remembered() | {"num_choices": self.num_choices, "blank": self.blank}

@@ -1,0 +1,82 @@
+"""RACE: four answers to a question about a school text, from the folders of the data set.
+
+`train`, `dev` and `test` each hold `middle` and `high`, and these a file a passage: one JSON object with an article,
+its questions, four options a question and the letters of the right ones. `_` in a question is where the answer goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from albert.errors import DataError
+from albert.files import read_json
+from albert.tasks.choice import ChoiceExample
+
+LEVELS = ("middle", "high")
+SPLITS = ("train", "dev", "test")
+LETTERS = "ABCD"
+BLANK = "_"
+
+
+def is_race(path: Path) -> bool:
+    """Tell whether a folder is RACE or one of its splits."""
+    return any((path / part).is_dir() for part in LEVELS) or any(
+        (path / split / level).is_dir() for split in SPLITS for level in LEVELS
+    )
+
+
+def race_files(split: Path) -> list[Path]:
+    """List the passages of a split: the middle school's, then the high school's, each in the order of their names."""
+    files = [file for level in LEVELS for file in sorted((split / level).glob("*.txt"))]
+    if not files:
+        raise DataError(f"{split}: no passages: a split of RACE has the folders middle and high with .txt files")
+    return files
+
+
+def read_passage(file: Path, *, labelled: bool = True) -> Iterator[ChoiceExample]:
+    """Give the questions of a passage in order; the level is the name of the file's folder."""
+    values = read_json(file, error=DataError)
+    article = values.get("article")
+    if not isinstance(article, str) or not article.strip():
+        raise DataError(f"{file}: article={str(article)[:40]!r}: a passage needs its text")
+    parts = ("questions", "options", "answers") if labelled else ("questions", "options")
+    lists = [_list(values, part, file) for part in parts]
+    if len({len(items) for items in lists}) > 1:
+        counts = ", ".join(f"{len(items)} {part}" for part, items in zip(parts, lists, strict=True))
+        raise DataError(f"{file}: {counts}: there must be as many of each")
+    for number, (question, options, *answer) in enumerate(zip(*lists, strict=True), 1):
+        place = f"{file}: question {number}"
+        target = _target(answer[0], place) if labelled else None
+        yield ChoiceExample(
+            article, _text(question, place), _options(options, place), target, group=file.parent.name, place=place
+        )
+
+
+def _list(values: dict[str, Any], name: str, file: Path) -> list[Any]:
+    items = values.get(name)
+    if not isinstance(items, list):
+        raise DataError(
+            f"{file}: {name} is {'missing' if items is None else 'not a list'}: it needs one entry a question"
+        )
+    return items
+
+
+def _text(value: Any, place: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"{place}: {value!r} must be a text that is not empty")
+    return value
+
+
+def _options(options: Any, place: str) -> tuple[str, ...]:
+    if not isinstance(options, list) or len(options) != len(LETTERS):
+        found = f"{len(options)} choices" if isinstance(options, list) else f"options {options!r}"
+        raise DataError(f"{place}: {found}, must be {len(LETTERS)}: add or remove choices, or leave the question out")
+    return tuple(_text(option, f"{place}, choice {letter}") for letter, option in zip(LETTERS, options, strict=True))
+
+
+def _target(answer: Any, place: str) -> int:
+    if not isinstance(answer, str) or answer not in tuple(LETTERS):
+        raise DataError(f"{place}: answer {answer!r} must be one of the letters {', '.join(LETTERS)}")
+    return LETTERS.index(answer)

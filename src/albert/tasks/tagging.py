@@ -1,0 +1,191 @@
+"""A tag for every word of a sentence: names, parts of speech.
+
+A word becomes pieces and its first piece carries the tag. A sentence that is too long for one sequence is read in
+overlapping windows, each word decided where it has most context, and no word is lost. Tags that say spans (B-PER,
+I-PER, O) are scored by the F1 of exact spans and types, as in the CoNLL shared tasks; other tags by accuracy. Knows
+nothing of files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from albert.model import Albert, Packed
+from albert.model.config import AlbertConfig
+from albert.model.encoder import Encoded
+from albert.model.losses import cross_entropy
+from albert.tasks.tag_spans import has_spans, span_scores, spans_of
+from albert.tasks.task import Example, Feature, Task, join_segments
+from albert.tasks.windows import best_context, window_spans
+from albert.tokenizer import Tokenizer
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class TagExample(Example):
+    """The words of a sentence and the number of each one's tag; with its text, the place of each word in it."""
+
+    words: tuple[str, ...]
+    target: tuple[int, ...] | None = None
+    text: str | None = None
+    offsets: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(frozen=True)
+class TagFeature(Feature):
+    """A window of a sentence: the positions of the words that are decided here, and their tags."""
+
+    positions: Sequence[int]
+    targets: Sequence[int] | None
+
+
+@dataclass(frozen=True)
+class TaggedWord:
+    """A word with its tag; `start` and `end` are characters of the text."""
+
+    text: str
+    tag: str
+    probability: float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class TaggedSpan:
+    """Several words that are one thing; its probability is that of its least certain word."""
+
+    text: str
+    type: str
+    probability: float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """The decisions for a sentence: its words and, where tags say spans, its spans."""
+
+    words: tuple[TaggedWord, ...]
+    spans: tuple[TaggedSpan, ...]
+
+
+def split_words(text: str) -> TagExample:
+    """Cut plain text into words and punctuation marks, keeping where they stand."""
+    found = list(_WORD.finditer(text))
+    return TagExample(tuple(word[0] for word in found), text=text, offsets=tuple(word.span() for word in found))
+
+
+@dataclass(frozen=True)
+class Tagging(Task[TagExample, TagFeature, Tagged]):
+    """A tag a word."""
+
+    kind: ClassVar[str] = "tagging"
+    apart: ClassVar[bool] = True
+    labels: tuple[str, ...]
+    max_length: int = 128
+
+    @property
+    def best(self) -> str:  # type: ignore[override]
+        """Name the score that decides: the tags say which it is."""
+        return "f1" if has_spans(self.labels) else "accuracy"
+
+    @property
+    def head(self) -> str:
+        return "tags"
+
+    def configure(self, config: AlbertConfig) -> AlbertConfig:
+        return config.with_settings({"labels": self.labels, "problem_type": None})
+
+    def encode(self, example: TagExample, tokenizer: Tokenizer) -> list[TagFeature]:
+        # A word of nothing that the vocabulary has anything for still gets a tag.
+        words = [ids or [tokenizer.unk_id] for ids in tokenizer.encode_many(example.words)]
+        pieces = [number for ids in words for number in ids]
+        word_at = np.full(len(pieces), -1)  # [pieces] the word that a first piece begins, else -1
+        word_at[np.cumsum([0, *map(len, words)])[:-1]] = np.arange(len(words))
+        room = self.max_length - 2
+        windows = window_spans(len(pieces), room=room, stride=3 * room // 4, overlap=room // 4)
+        features = []
+        for window, counts in zip(windows, best_context(windows), strict=True):
+            token_ids, segment_ids = join_segments(tokenizer, pieces[window.start : window.end])
+            own = word_at[window.start : window.end]
+            positions = np.flatnonzero(counts & (own >= 0))
+            targets = None if example.target is None else [example.target[word] for word in own[positions]]
+            features.append(TagFeature(token_ids, segment_ids, (positions + 1).tolist(), targets))
+        return features
+
+    def count(self, features: Sequence[TagFeature]) -> float:
+        return float(sum(len(feature.positions) for feature in features))
+
+    def loss(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TagFeature], count: float
+    ) -> Tensor:
+        targets = [target for feature in features for target in feature.targets or ()]
+        logits = self._logits(model, packed, encoded, features=features)
+        return cross_entropy(logits, torch.tensor(targets, device=logits.device, dtype=torch.long), count=count)
+
+    def outputs(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TagFeature]
+    ) -> Sequence[Any]:
+        probabilities = self._logits(model, packed, encoded, features=features).float().softmax(-1).cpu().numpy()
+        return np.split(probabilities, np.cumsum([len(feature.positions) for feature in features])[:-1])
+
+    @staticmethod
+    def _logits(model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TagFeature]) -> Tensor:
+        """Score the tags of the words that are decided: [words, labels]."""
+        lengths = np.array(packed.lengths)
+        starts = np.cumsum(lengths) - lengths
+        places = [start + position for start, f in zip(starts, features, strict=True) for position in f.positions]
+        chosen = torch.tensor(places, device=encoded.states.device, dtype=torch.long)
+        logits: Tensor = model.heads["tags"](encoded.states.index_select(0, chosen))
+        return logits
+
+    def decide(self, example: TagExample, features: Sequence[TagFeature], outputs: Sequence[Any]) -> Tagged:
+        probabilities = np.concatenate(outputs)  # [words, labels]
+        best = probabilities.argmax(-1)
+        text = " ".join(example.words) if example.text is None else example.text
+        words = tuple(
+            TaggedWord(word, self.labels[tag], float(row[tag]), *place)
+            for word, tag, row, place in zip(example.words, best, probabilities, _offsets(example), strict=True)
+        )
+        return Tagged(words, _spans(text, words) if has_spans(self.labels) else ())
+
+    def score(self, examples: Sequence[TagExample], predictions: Sequence[Tagged]) -> dict[str, float]:
+        """Give the accuracy a word and, where tags say spans, the F1 of spans."""
+        truth = [[self.labels[tag] for tag in example.target or ()] for example in examples]
+        guesses = [[word.tag for word in prediction.words] for prediction in predictions]
+        pairs = [pair for one, other in zip(truth, guesses, strict=True) for pair in zip(one, other, strict=True)]
+        accuracy = {"accuracy": sum(one == other for one, other in pairs) / max(1, len(pairs))}
+        return (span_scores(truth, guesses) if has_spans(self.labels) else {}) | accuracy
+
+    def blind(self, examples: Sequence[TagExample]) -> Callable[[TagExample], Tagged]:
+        counts = Counter(tag for example in examples for tag in example.target or ())
+        commonest, count = counts.most_common(1)[0] if counts else (0, 0)
+        row = np.zeros(len(self.labels))
+        row[commonest] = count / max(1, counts.total())
+        return lambda example: self.decide(example, [], [np.tile(row, (len(example.words), 1))])
+
+
+def _offsets(example: TagExample) -> Sequence[tuple[int, int]]:
+    """Give the place of each word in the text, which is the words with spaces between them if there is none."""
+    if example.offsets is not None:
+        return example.offsets
+    ends = np.cumsum([len(word) + 1 for word in example.words]) - 1
+    return [(int(end) - len(word), int(end)) for word, end in zip(example.words, ends, strict=True)]
+
+
+def _spans(text: str, words: Sequence[TaggedWord]) -> tuple[TaggedSpan, ...]:
+    found = []
+    for span in spans_of([word.tag for word in words]):
+        own = words[span.first : span.last + 1]
+        start, end = own[0].start, own[-1].end
+        found.append(TaggedSpan(text[start:end], span.type, min(word.probability for word in own), start, end))
+    return tuple(found)
