@@ -6,7 +6,6 @@ error with its place. Where there is no dev table, a part of the training table 
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +15,13 @@ from typing import Any
 
 from albert.data.cells import SEPARATORS, class_cell, class_order, classes_cell, number_cell, text_cell
 from albert.data.detect import DETECT_ROWS, detect, find_columns
-from albert.data.holdout import RULE, balanced_weights, content_key, held_out, seeded_sample, shared
+from albert.data.holdout import balanced_weights, content_key
 from albert.data.labelled import Row, read_rows
 from albert.errors import DataError
-from albert.files import sha256
 from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
 from albert.tasks.request import DataRequest, Opened
-from albert.tasks.task import Splits, Task
+from albert.tasks.splits import divide, fingerprint
+from albert.tasks.task import Task
 from albert.text.documents import ReadReport
 
 TextTask = Classification | MultiLabel | Regression
@@ -57,12 +56,6 @@ class _Reading:
         if not rows:
             raise DataError(f"{table.path}: no rows: there must be at least one below the header")
         return rows
-
-    def fingerprint(self, request: DataRequest) -> str:
-        """Hash what decides about the examples: the files, the split and the choice from them."""
-        parts = [sha256(path) for path in self.files]
-        parts += [RULE, str(request.holdout), str(request.seed), str(request.limit_train), str(request.limit_dev)]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def open_texts(request: DataRequest, task: Task[Any, Any, Any] | None, *, fixed: TextTask | None = None) -> Opened:
@@ -120,19 +113,22 @@ def open_tables(
         name: [reader.example(row, t.columns, labelled="label" in t.columns) for row in reading.rows(t)]
         for name, t in test.items()
     }
-    if train and not dev_sets:
-        train_set, dev_sets = _hold_out(train_set, request, reading.notes)
-    for name, examples in dev_sets.items():
-        _warn_of_shared(train_set, examples, name, reading.notes)
-    train_set = _limited(train_set, request.limit_train, request.seed)
-    dev_sets = {name: _limited(examples, request.limit_dev, request.seed) for name, examples in dev_sets.items()}
+    splits = divide(
+        request,
+        train_set,
+        dev=dev_sets,
+        test=test_sets,
+        key=_key,
+        stratum=(lambda example: example.target) if isinstance(task, Classification) else None,
+        notes=reading.notes,
+    )
     if train and isinstance(task, Classification):
-        task = _with_counts(task, train_set, request, train.path, reading.notes)
+        task = _with_counts(task, splits.train, request, train.path, reading.notes)
     return Opened(
         task=task,
-        splits=Splits(train_set, dev_sets, test_sets),
+        splits=splits,
         notes=[*reading.notes, *reading.report.lines()],
-        fingerprint=reading.fingerprint(request),
+        fingerprint=fingerprint(reading.files, request),
         columns=columns,
     )
 
@@ -216,35 +212,8 @@ def _classes(
     return class_order(names)
 
 
-def _keys(examples: Sequence[TextExample]) -> list[str]:
-    return [content_key(example.text, example.pair) for example in examples]
-
-
-def _hold_out(
-    examples: list[TextExample], request: DataRequest, notes: list[str]
-) -> tuple[list[TextExample], dict[str, list[TextExample]]]:
-    whole = all(isinstance(example.target, int) for example in examples)
-    train, dev = held_out(
-        _keys(examples),
-        [example.target for example in examples] if whole else None,
-        share=request.holdout,
-        seed=request.seed,
-    )
-    notes.append(f"no dev data given: {len(dev):,} of {len(examples):,} rows are held out (seed {request.seed})")
-    return [examples[i] for i in train], {"dev": [examples[i] for i in dev]}
-
-
-def _warn_of_shared(train: Sequence[TextExample], dev: Sequence[TextExample], name: str, notes: list[str]) -> None:
-    if found := shared(_keys(train), _keys(dev)):
-        first = found[0]
-        notes.append(
-            f"warning: {len(found):,} of {len(dev):,} rows of {name} are in the training data too, the first: "
-            f"{dev[first.place].place} is {train[first.earlier].place}: scores on them say nothing about new text"
-        )
-
-
-def _limited(examples: list[TextExample], limit: int | None, seed: int) -> list[TextExample]:
-    return [examples[i] for i in seeded_sample(_keys(examples), limit=limit, seed=seed)] if limit else examples
+def _key(example: TextExample) -> str:
+    return content_key(example.text, example.pair)
 
 
 def _with_counts(
