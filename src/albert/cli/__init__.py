@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import albert
-from albert.cli import convert, data, demo, doctor, info, pretrain, report, study, tokenizer
+from albert.cli import convert, data, demo, doctor, evaluate, info, pretrain, report, study, tokenizer
 from albert.errors import AlbertError, Interrupted, ResourceError, UsageError
 from albert.files import resource_error
 
@@ -30,6 +30,7 @@ app.command("demo")(demo.demo)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
 app.command("pretrain")(pretrain.pretrain)
+app.command("evaluate")(evaluate.evaluate)
 app.command("convert")(convert.convert)
 app.add_typer(study.app, name="study")
 app.command("info")(info.info)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Points = Sequence[tuple[float, float]]
 
 SIZE = (4.2, 2.7)  # inches of 72 units: no wider than a phone
+ROUND = [1, 2, 5, 10]  # ticks are multiples of these
 MOST_POINTS = 400  # a curve has no more: beyond it neighbours are averaged
 # What matplotlib is told, and what the page makes of it. It must not meet these colours by chance.
 INKS = {"#010203": "var(--ink)", "#010204": "var(--faint)", "#010205": "var(--line)"}
@@ -86,18 +87,17 @@ def thin(points: Points, most: int = MOST_POINTS) -> list[tuple[float, float]]:
 
 
 def _dress(axes: Axes, *, unit: str, from_zero: bool) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axes.patch.set_visible(False)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.grid(axis="y", linewidth=0.8)
     axes.tick_params(length=0)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=ROUND, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=ROUND))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
-    axes.yaxis.set_major_formatter(
-        PercentFormatter(1.0) if unit == "percent" else FuncFormatter(lambda value, _: f"{value:,.6g}")
-    )
+    scale, sign = (100, "%") if unit == "percent" else (1, "")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{scale * value:,.6g}{sign}"))
     axes.set_xlabel("step", color=FAINT)
     if from_zero:
         axes.set_ylim(bottom=0)

@@ -7,13 +7,13 @@ the same questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 
-from albert.batch import PretrainingBatch
+from albert.batch import Ints, PretrainingBatch
 from albert.data.settings import ExampleSettings, Objective
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
@@ -37,35 +37,62 @@ class IntrinsicEvaluation:
             objective: BatchStream(store, replace(settings, objective=objective), batch_size=size)
             for objective in _objectives(store)
         }
-        self._examples = examples
+        self._examples, self._vocab_size = examples, store.tokenizer.vocab_size
+
+    @property
+    def num_examples(self) -> dict[Objective, int]:
+        """Count the examples of each objective."""
+        return {name: min(self._examples, stream.epoch_size(0)) for name, stream in self._streams.items()}
 
     @torch.no_grad()
-    def score(self, model: Albert, *, depth: int | None = None) -> dict[str, float]:
-        """Give MLM loss and accuracy, and SOP and NSP accuracy, over all processes."""
+    def score(
+        self, model: Albert, *, depth: int | None = None, observe: Callable[[float], None] = lambda _: None
+    ) -> dict[str, float]:
+        """Give MLM loss and accuracy, and SOP and NSP accuracy, over all processes; `observe` hears the share done."""
         training = model.training
         model.eval()
         sums: dict[str, float] = {}
+        done, total = 0, sum(self.num_examples.values())
         for objective in self._streams:
             for batch in self._batches(objective):
                 _add(sums, _score_batch(model, batch, objective, depth=depth))
+                done += batch.lengths.size * self._world.size
+                observe(min(done / total, 1.0))
         names = sorted(
             ["mlm_loss", "mlm_right", "mlm_count", *(f"{o}_{k}" for o in self._streams for k in ("right", "count"))]
         )
         totals = dict(zip(names, self._world.sum([sums.get(name, 0.0) for name in names]), strict=True))
         model.train(training)
-        scores = {
-            "mlm_loss": totals["mlm_loss"] / max(totals["mlm_count"], 1),
-            "mlm_accuracy": totals["mlm_right"] / max(totals["mlm_count"], 1),
-        }
+        scores = {}
+        if "mlm" in model.heads:
+            scores["mlm_loss"] = totals["mlm_loss"] / max(totals["mlm_count"], 1)
+            scores["mlm_accuracy"] = totals["mlm_right"] / max(totals["mlm_count"], 1)
         if "order" in model.heads:
             for objective in self._streams:
                 scores[f"{objective}_accuracy"] = totals[f"{objective}_right"] / max(totals[f"{objective}_count"], 1)
         return scores
 
+    def guess(self) -> dict[str, float]:
+        """Score the best blind guess: always the commonest masked piece, always the commoner order."""
+        scores = {}
+        for objective in self._streams:
+            batches = list(self._batches(objective))
+            scores[f"{objective}_accuracy"] = self._commonest([batch.order_labels for batch in batches], kinds=2)
+            if objective == "sop":
+                labels = [batch.masked_labels for batch in batches]
+                scores["mlm_accuracy"] = self._commonest(labels, kinds=self._vocab_size)
+        return scores
+
+    def _commonest(self, labels: Sequence[Ints], *, kinds: int) -> float:
+        """Give the share of the commonest label, over all processes; -1 is none."""
+        own = np.concatenate([*labels, np.empty(0, dtype=np.int64)])
+        counts = self._world.sum(np.bincount(own[own >= 0], minlength=kinds).tolist())
+        return max(counts) / max(sum(counts), 1)
+
     def _batches(self, objective: Objective) -> Iterator[PretrainingBatch]:
         """Give this process's share of the fixed examples."""
         stream = self._streams[objective]
-        count, size = min(self._examples, stream.epoch_size(0)), stream.batch_size
+        count, size = self.num_examples[objective], stream.batch_size
         for first in range(self._world.rank * size, count, self._world.size * size):
             yield stream.samples(0, np.arange(first, min(first + size, count)))
 

@@ -1,0 +1,96 @@
+"""`albert evaluate`: parse, call, print."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from albert.cli.progress import duration, progress_line
+
+if TYPE_CHECKING:
+    from albert.evaluate import EvaluationPlan, PretrainingScores, Scores
+
+COLUMNS = {"mlm_loss": "MLM loss", "mlm_accuracy": "MLM", "sop_accuracy": "SOP", "nsp_accuracy": "NSP"}
+SOURCES = {
+    "store": "the same weights and masking, on examples of the training store",
+    "log": "as logged over the last tenth of the steps, while the weights moved; --train STORE measures it",
+}
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(metavar="RUN", help="A pre-training run, or a model folder with its heads.")],
+    data: Annotated[Path, typer.Option(help="Held-out token store (albert data build).")],
+    train: Annotated[
+        Path | None, typer.Option(help="Token store it learnt from: measures the gap to training text on it.")
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option(min=1, help="Pairs of each objective (default: the run's, else 2000).")
+    ] = None,
+    length: Annotated[int | None, typer.Option(min=1, help="Tokens a pair (default: the run's, else 128).")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+) -> None:
+    """Score a pre-trained model on held-out text: masked words, sentence order, next sentence."""
+    from albert import evaluate as stage
+    from albert.data.store import TokenStore
+
+    with progress_line("evaluating") as show:
+        result = stage.evaluate_pretraining(
+            model,
+            TokenStore.open(data),
+            train=TokenStore.open(train) if train else None,
+            examples=examples,
+            max_length=length,
+            dry_run=dry_run,
+            observe=show,
+        )
+    if json_:
+        print(json.dumps(asdict(result), indent=2, default=str))
+    elif isinstance(result, stage.EvaluationPlan):
+        print(_plan_text(result))
+    else:
+        print(_scores_text(result))
+
+
+def _plan_text(plan: EvaluationPlan) -> str:
+    return "\n".join(
+        [
+            f"model       {plan.model}, {plan.parameters:,} parameters",
+            f"examples    {_examples(plan)}, {plan.passes} times",
+            f"memory      about {plan.memory / 1e9:.2f} GB",
+            f"device      {plan.device}",
+            f"time        about {duration(plan.seconds or 0.0)}",
+        ]
+    )
+
+
+def _examples(plan: EvaluationPlan) -> str:
+    pairs = " and ".join(f"{count:,} for {name.upper()}" for name, count in plan.examples.items())
+    return f"pairs of up to {plan.max_length} tokens: {pairs}"
+
+
+def _scores_text(result: PretrainingScores) -> str:
+    named = {"this model": result.model, "untrained": result.untrained, "commonest guess": result.commonest}
+    lines = [
+        f"{result.plan.model}: {_examples(result.plan)}",
+        f"{'':<16}" + "".join(f"{title:>10}" for title in COLUMNS.values()),
+        *(f"{name:<16}" + "".join(f"{cell:>10}" for cell in _cells(scores)) for name, scores in named.items()),
+    ]
+    if result.gap is not None:
+        lines.append(f"MLM loss on training text {result.gap.training_loss:.3f}, gap {result.gap.gap:+.3f}")
+        lines.append(f"  ({SOURCES[result.gap.source]})")
+    if result.held_out is False:
+        lines.append("note: the run learnt from this very store: nothing here is held out")
+    return "\n".join(lines)
+
+
+def _cells(scores: Scores) -> list[str]:
+    values = {name: getattr(scores, name) for name in COLUMNS}
+    return [
+        "–" if value is None else f"{value:.3f}" if name == "mlm_loss" else f"{value:.1%}"
+        for name, value in values.items()
+    ]
