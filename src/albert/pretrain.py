@@ -136,7 +136,7 @@ def pretrain(
             "store": store.fingerprint,
             "valid": valid.fingerprint if valid else None,
         }
-        with _owned(out, identity, world) as run, _reported(run):
+        with _owned(out, identity, world) as run, _reported(run, world):
             world.wait()
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
@@ -186,12 +186,13 @@ def _owned(folder: Path, identity: dict[str, Any], world: World) -> Iterator[Run
 
 
 @contextmanager
-def _reported(run: RunFolder | None) -> Iterator[None]:
+def _reported(run: RunFolder | None, world: World) -> Iterator[None]:
     """Write the report however the run ends: done, interrupted, or with a loss that went wrong."""
     try:
         yield
     except AlbertError:
-        _report(run)
+        if world.size == 1:  # else torchrun is about to end this process: the error must be said first
+            _report(run)
         raise
     _report(run)
 
