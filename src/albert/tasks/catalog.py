@@ -16,7 +16,7 @@ from typing import Any
 from albert.data.detect import DETECT_ROWS, detect
 from albert.data.labelled import read_rows
 from albert.errors import DataError, UsageError, did_you_mean
-from albert.tasks import glue, texts
+from albert.tasks import choice_tables, conll, glue, race, tag_tables, texts
 from albert.tasks.request import DataRequest, Opened
 from albert.tasks.task import Example, Task
 
@@ -43,6 +43,15 @@ FAMILIES: tuple[Family, ...] = (
         texts.open_texts,
         kinds=("classification", "multi-label", "regression"),
         inputs=texts.read_texts,
+    ),
+    Family(("race",), race.open_race, recognise=race.race_name),
+    Family(("choice",), choice_tables.open_choices, kinds=("choice",), inputs=choice_tables.read_choices),
+    Family(
+        ("tagging",),
+        tag_tables.open_tags,
+        kinds=("tagging",),
+        inputs=tag_tables.read_words,
+        recognise=conll.conll_name,
     ),
 )
 

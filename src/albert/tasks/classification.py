@@ -145,6 +145,9 @@ class Classification(_OnPooled[Label]):
         majority = Label(max(shares, key=lambda label: shares[label]), shares)
         return lambda _: majority
 
+    def remembered(self) -> dict[str, Any]:
+        return super().remembered() | {"best": self.best}
+
 
 @dataclass(frozen=True)
 class MultiLabel(_OnPooled[Labels]):

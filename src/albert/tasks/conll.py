@@ -16,13 +16,19 @@ from albert.errors import DataError
 from albert.text.documents import RECORD_LIMIT, ReadReport, mend
 from albert.text.sources import Source, open_source, source_of, text_of
 
-FORMATS = ("conll", "iob", "iob2", "bio", "bioes", "txt", "tsv")
+OWN_FORMATS = ("conll", "iob", "iob2", "bio", "bioes")  # names that mean nothing else
+FORMATS = (*OWN_FORMATS, "txt", "tsv")
 START = "-DOCSTART-"
 
 
 def is_conll(path: Path) -> bool:
     """Tell by a file's name whether it can be CoNLL."""
     return source_of(path, FORMATS) is not None
+
+
+def conll_name(path: Path) -> str | None:
+    """Recognise a CoNLL file by a name that means nothing else."""
+    return "tagging" if source_of(path, OWN_FORMATS) is not None else None
 
 
 def read_conll(path: Path, *, tagged: bool = True, report: ReadReport | None = None) -> Iterator[Row]:

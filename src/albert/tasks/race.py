@@ -10,21 +10,64 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from albert.errors import DataError
+from albert.data.holdout import content_key
+from albert.errors import DataError, UsageError
 from albert.files import read_json
-from albert.tasks.choice import ChoiceExample
+from albert.tasks.choice import Choice, ChoiceExample
+from albert.tasks.request import DataRequest, Opened
+from albert.tasks.splits import divide, fingerprint
+from albert.tasks.task import Task
 
 LEVELS = ("middle", "high")
 SPLITS = ("train", "dev", "test")
 LETTERS = "ABCD"
 BLANK = "_"
+MAX_LENGTH = 512
 
 
 def is_race(path: Path) -> bool:
     """Tell whether a folder is RACE or one of its splits."""
-    return any((path / part).is_dir() for part in LEVELS) or any(
-        (path / split / level).is_dir() for split in SPLITS for level in LEVELS
+    return _is_split(path) or any(_is_split(path / split) for split in SPLITS)
+
+
+def race_name(path: Path) -> str | None:
+    """Recognise a RACE folder."""
+    return "race" if is_race(path) else None
+
+
+def open_race(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
+    """Open the folder of RACE, or of one split; the questions about one passage are held out together."""
+    if not is_race(request.data):
+        raise DataError(f"{request.data}: not RACE: its folder holds train, dev and test, and these middle and high")
+    own = task or Choice(len(LETTERS), max_length=request.max_length or MAX_LENGTH, blank=BLANK)
+    if not isinstance(own, Choice):
+        raise UsageError(f"race is a choice task, the model was made for {own.kind}")
+    folders = {split: request.data / split for split in SPLITS if _is_split(request.data / split)}
+    if _is_split(request.data):
+        folders = {"dev" if task else "train": request.data}
+    folders |= {split: path for split, path in (("dev", request.dev), ("test", request.test)) if path is not None}
+    if task is not None:
+        folders.pop("train", None)
+    read = {split: list(read_race(folder)) for split, folder in folders.items()}
+    notes: list[str] = []
+    splits = divide(
+        request,
+        read.get("train", []),
+        dev={"dev": read["dev"]} if "dev" in read else {},
+        test={"test": read["test"]} if "test" in read else {},
+        key=lambda example: content_key(example.passage, example.question, *example.choices),
+        group=lambda example: content_key(example.passage),
+        notes=notes,
     )
+    files = [file for folder in folders.values() for file in race_files(folder)]
+    return Opened(own, splits, notes, fingerprint(files, request))
+
+
+def read_race(folder: Path, *, labelled: bool = True) -> Iterator[ChoiceExample]:
+    """Give the questions of a split, or of all splits, one passage at a time."""
+    for split in [folder] if _is_split(folder) else [folder / name for name in SPLITS if _is_split(folder / name)]:
+        for file in race_files(split):
+            yield from read_passage(file, labelled=labelled)
 
 
 def race_files(split: Path) -> list[Path]:
@@ -33,6 +76,10 @@ def race_files(split: Path) -> list[Path]:
     if not files:
         raise DataError(f"{split}: no passages: a split of RACE has the folders middle and high with .txt files")
     return files
+
+
+def _is_split(path: Path) -> bool:
+    return any((path / level).is_dir() for level in LEVELS)
 
 
 def read_passage(file: Path, *, labelled: bool = True) -> Iterator[ChoiceExample]:
