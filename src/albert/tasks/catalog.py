@@ -16,7 +16,7 @@ from typing import Any
 from albert.data.detect import DETECT_ROWS, detect
 from albert.data.labelled import read_rows
 from albert.errors import DataError, UsageError, did_you_mean
-from albert.tasks import choice_tables, conll, glue, race, tag_tables, texts
+from albert.tasks import choice_tables, conll, glue, questions, race, tag_tables, texts
 from albert.tasks.request import DataRequest, Opened
 from albert.tasks.task import Example, Task
 
@@ -52,6 +52,13 @@ FAMILIES: tuple[Family, ...] = (
         kinds=("tagging",),
         inputs=tag_tables.read_words,
         recognise=conll.conll_name,
+    ),
+    Family(
+        ("squad", "span"),
+        questions.open_questions,
+        kinds=("span",),
+        inputs=questions.read_question_inputs,
+        recognise=questions.is_squad,
     ),
 )
 

@@ -23,6 +23,7 @@ class DataRequest:
     seed: int = 0
     max_length: int | None = None
     class_weights: bool = False
+    head: str | None = None  # of questions: span or conditional_span
     limit_train: int | None = None  # so many, after a seeded shuffle
     limit_dev: int | None = None
 

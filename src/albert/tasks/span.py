@@ -9,7 +9,7 @@ a threshold that is chosen on dev. Answers are cut from the original passage. Kn
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
@@ -71,6 +71,7 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
     """A span of the passage; with `unanswerable`, perhaps none."""
 
     kind: ClassVar[str] = "span"
+    apart: ClassVar[bool] = True
     head: str = PLAIN
     unanswerable: bool = False  # whether a question may have no answer
     null_threshold: float | None = None  # null odds above which it has none; None: not chosen yet
@@ -178,6 +179,13 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
         answerable = [bool(example.answers) for example in examples]
         threshold = best_threshold(scores, [given.null_odds for given in predictions], answerable=answerable)
         return replace(self, null_threshold=threshold.odds)
+
+    def blind(self, examples: Sequence[QuestionExample]) -> Callable[[QuestionExample], Answer] | None:
+        """Say of every question that it has no answer, where some have none."""
+        if not self.unanswerable:
+            return None
+        nothing = self._answer((), -ABSENT)
+        return lambda _: nothing
 
     def remembered(self) -> dict[str, Any]:
         names = ("head", "unanswerable", "null_threshold", "max_question", "stride", "max_answer", "n_best")
