@@ -13,6 +13,7 @@ from torch import nn
 
 from albert.model.albert import Albert
 from albert.tokenizer import Tokenizer
+from albert.tokenizer.words import MARKER
 
 
 @torch.no_grad()
@@ -29,8 +30,7 @@ def change_vocabulary(model: Albert, *, old: Tokenizer, new: Tokenizer) -> int:
             sources = [known[piece]]
             carried += 1
         else:
-            surface = piece.replace("▁", " ")
-            sources = old.encode(surface if surface.strip() else piece) or [old.unk_id]
+            sources = _sub_pieces(piece, old)
         weights[number] = embedding[sources].mean(0)
         if mlm is not None:
             bias[number] = mlm.get_parameter("bias")[sources].mean()
@@ -39,3 +39,12 @@ def change_vocabulary(model: Albert, *, old: Tokenizer, new: Tokenizer) -> int:
         mlm.register_parameter("bias", nn.Parameter(bias))
     model.config = model.encoder.config = replace(model.config, vocab_size=new.vocab_size)
     return carried
+
+
+def _sub_pieces(piece: str, old: Tokenizer) -> list[int]:
+    """Cut a piece as the old tokenizer would; one from inside a word has no part in a word's marker."""
+    surface = piece.replace(MARKER, " ")
+    ids = old.encode(surface if surface.strip() else piece)
+    if len(ids) > 1 and old.pieces[ids[0]] == MARKER and not piece.startswith(MARKER):
+        ids = ids[1:]
+    return ids or [old.unk_id]
