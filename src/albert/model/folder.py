@@ -72,14 +72,25 @@ class _Plan:
     dropped: tuple[str, ...]
 
 
-def load_model(folder: Path | str, heads: Sequence[str] | None = None, *, seed: int = 0) -> Loaded:
-    """Read a model; `heads` defaults to those the folder was written with. New heads are drawn with `seed`."""
+def load_model(
+    folder: Path | str,
+    heads: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    config: AlbertConfig | None = None,
+    fresh: Sequence[str] = (),
+) -> Loaded:
+    """Read a model; `heads` defaults to those the folder was written with. New heads are drawn with `seed`.
+
+    `config` is used in place of the folder's (other labels, other dropout); heads in `fresh` are new in any case.
+    """
     folder = Path(folder)
     values = read_json(folder / "config.json", limit=CONFIG_LIMIT)
-    config = from_json(values, source=folder / "config.json")
+    if config is None:
+        config = from_json(values, source=folder / "config.json")
     if heads is None:
         heads = stored_heads(values, source=folder / "config.json")
-    plan = _plan(weights_path(folder), config, heads)
+    plan = _plan(weights_path(folder), config, heads, fresh=fresh)
     with torch.device("meta"):
         model = Albert(plan.config, plan.heads, pooler=plan.pooler)
     model.to_empty(device="cpu")
@@ -103,15 +114,17 @@ def check_weights(folder: Path, config: AlbertConfig, heads: Sequence[str]) -> A
     return _plan(weights_path(folder), config, heads).config
 
 
-def _plan(path: Path, config: AlbertConfig, heads: Sequence[str]) -> _Plan:
+def _plan(path: Path, config: AlbertConfig, heads: Sequence[str], *, fresh: Sequence[str] = ()) -> _Plan:
     header = read_header(path, ignore=is_ignored)
     found = {_with_prefix(name): name for name in header}
     config = replace(config, project_equal=_keeps_projection(config, found, path))
     pooler = f"{BACKBONE}pooler.weight" in found or not heads or any(HEADS[head].pooled for head in heads)
     entries = expand(config, heads, pooler=pooler)
-    new, dropped = _compare(entries, {hf: header[name] for hf, name in found.items()}, config, path)
+    replaced = {entry.hf for entry in entries if _head_of(entry) in fresh} & found.keys()
+    shapes = {hf: header[name] for hf, name in found.items() if hf not in replaced}
+    new, dropped = _compare(entries, shapes, config, path)
     sources = {entry.ours: found[entry.hf] for entry in entries if entry.ours not in new}
-    return _Plan(config, tuple(heads), pooler, sources, new, dropped)
+    return _Plan(config, tuple(heads), pooler, sources, new, (*dropped, *sorted(replaced)))
 
 
 def save_model(
@@ -121,8 +134,9 @@ def save_model(
     tokenizer: Tokenizer | None = None,
     card: str | None = None,
     dtype: torch.dtype = torch.float32,
+    extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a model folder, replacing what was there as a whole."""
+    """Write a model folder, replacing what was there as a whole; `extra` are JSON files beside it, by name."""
     with atomic_folder(folder) as temporary:
         write_json(temporary / "config.json", config_json(model, dtype=dtype))
         write_tensors(temporary / "model.safetensors", _tensors(model, dtype=dtype), metadata={"format": "pt"})
@@ -131,6 +145,8 @@ def save_model(
         (temporary / "README.md").write_text(card or _plain_card(model), encoding="utf-8")
         if tokenizer is not None:
             tokenizer.save(temporary)
+        for name, value in (extra or {}).items():
+            write_json(temporary / name, value)
 
 
 def config_json(model: Albert, *, dtype: torch.dtype = torch.float32) -> dict[str, Any]:

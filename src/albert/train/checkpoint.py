@@ -37,6 +37,9 @@ class TrainState:
     best_smooth_loss: float | None = None
     skipped: int = 0  # steps skipped for a bad loss
     scale: float | None = None  # of the fp16 loss
+    best_score: float | None = None  # of the evaluations so far, where there is a score to be best at
+    best_step: int = 0
+    ended: bool = False  # before its last step, because going on would not help
 
 
 def save_checkpoint(

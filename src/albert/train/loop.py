@@ -44,6 +44,10 @@ class MicroLoss:
     sums: dict[str, float] = field(default_factory=dict)  # to be added up over micro-batches, processes and steps
 
 
+class BadLoss(AlbertError):
+    """A loss or gradient that would do harm: the run has to be started otherwise."""
+
+
 class Job(Protocol):
     """What is trained: data, loss and evaluation."""
 
@@ -95,10 +99,12 @@ def train(
     world: World,
     observe: Callable[[Progress], None] = lambda _: None,
     resumed: Callable[[int], None] = lambda _: None,
+    judge: Callable[[TrainState, dict[str, float]], bool] = lambda state, evaluation: False,  # noqa: ARG005
 ) -> Trained:
     """Run a job to its last step, from the newest intact checkpoint in `folder/checkpoints` if there is one.
 
-    `resumed` is told the step that the run starts from, before anything is observed.
+    `resumed` is told the step that the run starts from, before anything is observed. `judge` is told every evaluation,
+    may note in the state what it wants to know again after a resume, and ends the run by saying True.
     """
     model, saves = job.model, folder / "checkpoints"
     state = TrainState()
@@ -117,7 +123,7 @@ def train(
     with _stop_signals() as stopped:
         batches = job.batches(state.step)
         try:
-            while state.step < settings.steps:
+            while state.step < settings.steps and not state.ended:
                 micro_batches = next(batches)
                 lr = rate_at(state.step, peak=peak, warmup=warmup, steps=settings.steps)
                 for group in optimizer.param_groups:
@@ -141,6 +147,8 @@ def train(
                     model.train()
                     if world.is_first and evaluation:
                         observe(Progress(state.step, settings.steps, evaluation))
+                    state.ended = world.sum([float(judge(state, evaluation))])[0] > 0
+                    last = last or state.ended
                 if state.step % settings.save_every == 0 or last or stop:
                     if world.is_first:
                         save_checkpoint(saves, state, model, optimizer, keep=settings.keep)
@@ -221,7 +229,7 @@ def _update(
         state.skipped += 1
         advice = "lower optimizer.lr, raise optimizer.warmup_steps, or use a larger batch"
         if settings.on_bad_loss == "stop" or state.skipped > MAX_SKIPPED:
-            raise AlbertError(
+            raise BadLoss(
                 f"step {state.step}: {problem}: {advice} (train.on_bad_loss='skip' passes over single bad steps). "
                 "The last good checkpoint is untouched"
             )
