@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check bench soak test-tf test-cluster test-oracle lock clean
+.PHONY: help setup demo test check bench soak test-tf test-cluster test-oracle tiny-en lock clean
 
 help:  ## list the targets
 	@echo 'albert-lite: from a folder of text to a small encoder in production'; echo
@@ -44,6 +44,9 @@ check: setup  ## format, lint and types
 
 test: check  ## format, lint, types and the test suite
 	@$(BIN)/python -m pytest
+
+tiny-en: setup  ## make the shipped model again (two hours on two cores; needs the shared corpus)
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/make_tiny_en.py
 
 bench: setup  ## every benchmark against its peers (long; run nothing beside it)
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
