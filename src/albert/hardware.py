@@ -7,6 +7,7 @@ lowers oneDNN's ceiling before torch or OpenVINO load. Importing this file loads
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib.metadata
 import logging
@@ -76,6 +77,21 @@ def protect_cpu() -> Amx:
     if amx.ceiling is not None:
         os.environ.setdefault(CEILING, amx.ceiling)
     return amx
+
+
+@functools.cache
+def keep_memory() -> bool:
+    """Let the C library keep freed memory for the next arrays; call before training, as often as you like.
+
+    By default glibc gives every array above 32 MB back to the system, and the next one is zeroed page by page: a
+    tenth of a training step of the small preset (docs/lab_log.md). False where there is no glibc.
+    """
+    largest_kept, trim_threshold, most = -3, -1, 2**31 - 1  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # macOS, musl, Windows
+        return False
+    return bool(set_option(largest_kept, 2**30)) and bool(set_option(trim_threshold, most))
 
 
 def judge_amx(

@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from albert.errors import DataError, UsageError
 from albert.model.config import Activation, AlbertConfig
+from albert.model.kernels import gelu_tanh
 from albert.model.packing import Packed, attend
 
 
@@ -36,7 +37,7 @@ def activate(x: Tensor, name: Activation) -> Tensor:
     """Apply the non-linearity; ALBERT's GELU is the tanh form."""
     match name:
         case "gelu_new":
-            return F.gelu(x, approximate="tanh")
+            return gelu_tanh(x)
         case "gelu":
             return F.gelu(x)
         case "relu":

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from albert.model.heads import SpanScores
+from albert.model.kernels import summed_cross_entropy
 
 IGNORED = -1  # the label of an example that has none
 
@@ -20,7 +21,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, *, count: float | None = None)
     """Score classes [n, C] against labels [n]; label -1 is left out. In fp32 whatever the logits are."""
     if count is None:
         count = float((labels != IGNORED).sum())
-    total = F.cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction="sum")
+    total = summed_cross_entropy(logits.float(), labels, ignored=IGNORED)
     return total / max(count, 1.0)
 
 

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch import nn
 
 from albert.errors import AlbertError
-from albert.hardware import find_device
+from albert.hardware import find_device, keep_memory
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,7 @@ def join_world(*, timeout_minutes: float) -> Iterator[World]:
     """Meet the other processes that torchrun started; alone, there is nothing to do."""
     size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     kind = find_device()
+    keep_memory()
     device = torch.device(kind, int(os.environ.get("LOCAL_RANK", "0"))) if kind == "cuda" else torch.device(kind)
     if size == 1:
         yield World(0, 1, device)
