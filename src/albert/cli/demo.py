@@ -69,15 +69,9 @@ def _run(what: str, arguments: list[str]) -> None:
 
 
 def _fill(folder: Path) -> None:
-    from albert.inference.fill import fill
-    from albert.model.folder import load_model
-    from albert.tokenizer import Tokenizer
+    import albert
 
     print("\n== the model fills in words (a few minutes of training: expect common ones)")
-    model, tokenizer = load_model(folder).model, Tokenizer.load(folder)
-    for question in QUESTIONS:
-        guesses = fill(model, tokenizer, question)[0]
-        words = ", ".join(
-            f"{guess.piece.replace('▁', ' ').strip() or '▁'} {guess.probability:.0%}" for guess in guesses
-        )
+    for question, blanks in zip(QUESTIONS, albert.load(folder).fill(QUESTIONS), strict=True):
+        words = ", ".join(f"{guess.text or guess.piece} {guess.probability:.0%}" for guess in blanks[0].guesses)
         print(f"   {question}   → {words}")

@@ -1,43 +1,109 @@
-"""Fill in the blanks: what a masked-LM model would put at each [MASK] of a text."""
+"""Fill in the blanks: what a masked-LM model would put at each [MASK] of a text.
+
+The vocabulary is scored at the blanks alone. A text that is too long for one sequence is read in overlapping windows,
+each blank decided where it has most context.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 
-from albert.batch import pack
-from albert.errors import DataError, UsageError
-from albert.model import Albert
+from albert.errors import DataError
+from albert.model import Albert, Packed
+from albert.model.encoder import Encoded
+from albert.tasks.task import Example, Feature, join_segments
+from albert.tasks.windows import best_context, window_spans
 from albert.tokenizer import Tokenizer
+from albert.tokenizer.words import MARKER
 
 MASK = "[MASK]"
 
 
 @dataclass(frozen=True)
-class Guess:
-    """A piece for a blank, and its probability."""
+class PlainText(Example):
+    """A text by itself: with blanks to fill, or to embed."""
 
+    text: str
+
+
+@dataclass(frozen=True)
+class BlankFeature(Feature):
+    """A window of a text, and the positions of the blanks that are filled here."""
+
+    blanks: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A piece for a blank as text and as the vocabulary writes it (▁: a word begins), and its probability."""
+
+    text: str
     piece: str
     probability: float
 
 
-@torch.inference_mode()
-def fill(model: Albert, tokenizer: Tokenizer, text: str, *, top: int = 3) -> list[list[Guess]]:
-    """Give the best pieces for each [MASK] of a text, best first."""
-    if "mlm" not in model.heads:
-        raise UsageError("the model has no masked-LM head: it can't fill in words")
-    parts = [tokenizer.encode(part) for part in text.split(MASK)]
-    if len(parts) == 1:
-        raise DataError(f"no {MASK} in the text: write it where a word is to be filled in")
-    ids = [tokenizer.cls_id]
-    for number, part in enumerate(parts):
-        ids += ([tokenizer.mask_id] if number else []) + part
-    batch = pack([[*ids, tokenizer.sep_id]])
-    blanks = torch.from_numpy((batch.token_ids == tokenizer.mask_id).nonzero()[0])
-    scores = model.mlm_logits(model(batch), blanks.to(model.device)).softmax(-1)
-    best = scores.topk(min(top, scores.shape[-1]))
-    return [
-        [Guess(tokenizer.pieces[int(i)], float(p)) for i, p in zip(row, probabilities, strict=True)]
-        for row, probabilities in zip(best.indices, best.values, strict=True)
-    ]
+@dataclass(frozen=True)
+class Blank:
+    """A blank by its characters in the text, and the best pieces for it, best first."""
+
+    start: int
+    end: int
+    guesses: tuple[Guess, ...]
+
+
+@dataclass(frozen=True)
+class Fill:
+    """Filling in: the `top` best pieces a blank."""
+
+    pieces: Sequence[str]  # of the vocabulary
+    max_length: int
+    top: int = 3
+
+    def encode(self, example: PlainText, tokenizer: Tokenizer) -> list[BlankFeature]:
+        """Turn a text into the windows that have blanks to fill."""
+        ids: list[int] = []
+        for number, part in enumerate(example.text.split(MASK)):
+            ids += ([tokenizer.mask_id] if number else []) + tokenizer.encode(part)
+        blanks = np.array(ids) == tokenizer.mask_id
+        if not blanks.any():
+            where = f"{example.place}: " if example.place else ""
+            raise DataError(f"{where}no {MASK} in the text: write it where a word is to be filled in")
+        room = self.max_length - 2
+        windows = window_spans(len(ids), room=room, stride=room // 2, overlap=room // 2)
+        features = []
+        for window, counts in zip(windows, best_context(windows), strict=True):
+            positions = np.flatnonzero(counts & blanks[window.start : window.end])
+            if positions.size:
+                token_ids, segment_ids = join_segments(tokenizer, ids[window.start : window.end])
+                features.append(BlankFeature(token_ids, segment_ids, (positions + 1).tolist()))
+        return features
+
+    def outputs(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[BlankFeature]
+    ) -> Sequence[Any]:
+        """Give the best pieces of each sequence's blanks and their probabilities."""
+        starts = np.cumsum(packed.lengths) - np.array(packed.lengths)
+        places = [start + blank for start, feature in zip(starts, features, strict=True) for blank in feature.blanks]
+        logits = model.mlm_logits(encoded, torch.tensor(places, device=model.device))  # [blanks, V]
+        best = logits.float().softmax(-1).topk(min(self.top, logits.shape[-1]))
+        cuts = np.cumsum([len(feature.blanks) for feature in features])[:-1]
+        indices, values = (np.split(array.cpu().numpy(), cuts) for array in (best.indices, best.values))
+        return list(zip(indices, values, strict=True))
+
+    def decide(self, example: PlainText, features: Sequence[BlankFeature], outputs: Sequence[Any]) -> tuple[Blank, ...]:
+        """Put the guesses where the blanks stand in the text."""
+        rows = [row for indices, values in outputs for row in zip(indices, values, strict=True)]
+        return tuple(
+            Blank(match.start(), match.end(), tuple(self._guess(int(i), float(p)) for i, p in zip(*row, strict=True)))
+            for match, row in zip(re.finditer(re.escape(MASK), example.text), rows, strict=True)
+        )
+
+    def _guess(self, number: int, probability: float) -> Guess:
+        piece = self.pieces[number]
+        return Guess(piece.replace(MARKER, " ").strip(), piece, probability)

@@ -2,23 +2,45 @@
 
 Examples are taken a window at a time, so memory is constant on a stream of any length. Within a window their sequences
 are sorted by length and packed into batches of about equal token counts; decisions come out in the order that the
-examples came in. Knows tasks, and nothing of where examples come from.
+examples came in. Knows how something is decided (every Task says so), and nothing of where examples come from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import torch
 
 from albert.model import Albert, Packed
-from albert.tasks.task import ExampleT, Feature, FeatureT, PredictionT, Task, batch_of
+from albert.model.encoder import Encoded
+from albert.tasks.task import Feature, batch_of
 from albert.tokenizer import Tokenizer
 
 WINDOW = 2048  # examples sorted together
+WINDOW_TOKENS = 2**20  # or fewer, when they are long
 BATCH_TOKENS = 4096
+
+ExampleT = TypeVar("ExampleT")
+ExampleIn = TypeVar("ExampleIn", contravariant=True)
+FeatureT = TypeVar("FeatureT", bound=Feature)
+PredictionT = TypeVar("PredictionT")
+PredictionOut = TypeVar("PredictionOut", covariant=True)
+
+
+class Decides(Protocol[ExampleIn, FeatureT, PredictionOut]):
+    """How examples are decided: what prediction needs of a Task."""
+
+    def encode(self, example: ExampleIn, tokenizer: Tokenizer) -> list[FeatureT]:
+        """Turn an example into sequences, at least one."""
+
+    def outputs(
+        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[FeatureT]
+    ) -> Sequence[Any]:
+        """Give what a decision needs of each sequence."""
+
+    def decide(self, example: ExampleIn, features: Sequence[FeatureT], outputs: Sequence[Any]) -> PredictionOut:
+        """Decide one example from the outputs of its sequences."""
 
 
 class Predictor:
@@ -28,20 +50,34 @@ class Predictor:
         self.model, self.tokenizer, self._batch_tokens = model.eval(), tokenizer, batch_tokens
 
     def predict(
-        self, task: Task[ExampleT, FeatureT, PredictionT], examples: Iterable[ExampleT], *, window: int = WINDOW
+        self, task: Decides[ExampleT, FeatureT, PredictionT], examples: Iterable[ExampleT], *, window: int = WINDOW
     ) -> Iterator[PredictionT]:
         """Decide examples, in order."""
-        source = iter(examples)
-        while some := list(islice(source, window)):
-            features = [task.encode(example, self.tokenizer) for example in some]
-            outputs = self._run(task, [feature for group in features for feature in group])
+        for some in self._windows(task, examples, limit=window):
+            outputs = self._run(task, [feature for _, group in some for feature in group])
             first = 0
-            for example, group in zip(some, features, strict=True):
+            for example, group in some:
                 yield task.decide(example, group, outputs[first : first + len(group)])
                 first += len(group)
 
+    def _windows(
+        self, task: Decides[ExampleT, FeatureT, Any], examples: Iterable[ExampleT], *, limit: int
+    ) -> Iterator[list[tuple[ExampleT, list[FeatureT]]]]:
+        """Encode examples, and give as many at once as are to be held in memory."""
+        some: list[tuple[ExampleT, list[FeatureT]]] = []
+        tokens = 0
+        for example in examples:
+            features = task.encode(example, self.tokenizer)
+            some.append((example, features))
+            tokens += sum(len(feature.token_ids) for feature in features)
+            if len(some) == limit or tokens >= WINDOW_TOKENS:
+                yield some
+                some, tokens = [], 0
+        if some:
+            yield some
+
     @torch.inference_mode()
-    def _run(self, task: Task[Any, FeatureT, Any], features: Sequence[FeatureT]) -> list[Any]:
+    def _run(self, task: Decides[Any, FeatureT, Any], features: Sequence[FeatureT]) -> list[Any]:
         """Compute the outputs of some sequences, each at its place."""
         outputs: list[Any] = [None] * len(features)
         for chosen in length_batches(features, tokens=self._batch_tokens):

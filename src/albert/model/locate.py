@@ -1,4 +1,4 @@
-"""Where a model argument points: a folder, a name shipped with the package, or a hub id.
+"""Where a model argument points: a model folder or a run's, a name shipped with the package, or a hub id.
 
 Hub ids (`owner/name`) are fetched only with the extra `hub` installed and only the files that a model folder has;
 never code, never pickles.
@@ -12,7 +12,15 @@ from pathlib import Path
 
 from albert.errors import ModelError, UsageError, did_you_mean
 
-HUB_FILES = ["config.json", "model.safetensors", "spiece.model", "tokenizer.json", "tokenizer_config.json", "README.md"]
+HUB_FILES = [
+    "config.json",
+    "model.safetensors",
+    "spiece.model",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "task.json",
+    "README.md",
+]
 SHIPPED = Path(str(importlib.resources.files("albert"))) / "models"
 
 
@@ -25,7 +33,8 @@ def locate(name: str | Path) -> Path:
     """Give the folder that a model argument means."""
     path = Path(name)
     if path.is_dir():
-        return path
+        of_run = path / "model"
+        return of_run if (of_run / "config.json").is_file() and not (path / "config.json").exists() else path
     if str(name) in shipped_models():
         return SHIPPED / str(name)
     if re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)) and not path.parent.exists():

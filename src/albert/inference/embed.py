@@ -1,0 +1,47 @@
+"""Texts as vectors: the mean of the last layer's states over all tokens, [CLS] and [SEP] included.
+
+A text that is too long for one sequence is read in windows one after the other, and the mean is over all of them. Such
+vectors of a model that was not tuned for similarity are a weak measure of it (facts D22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from albert.inference.fill import PlainText
+from albert.model import Albert, Packed
+from albert.model.encoder import Encoded
+from albert.tasks.task import Feature, join_segments
+from albert.tasks.windows import window_spans
+from albert.tokenizer import Tokenizer
+
+Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Embed:
+    """Embedding: one vector a text."""
+
+    max_length: int
+
+    def encode(self, example: PlainText, tokenizer: Tokenizer) -> list[Feature]:
+        """Turn a text into windows."""
+        ids, room = tokenizer.encode(example.text), self.max_length - 2
+        windows = window_spans(len(ids), room=room, stride=room, overlap=0)
+        return [Feature(*join_segments(tokenizer, ids[window.start : window.end])) for window in windows]
+
+    def outputs(self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[Feature]) -> Sequence[Any]:
+        """Give the sum of each sequence's states."""
+        return [states.sum(0).cpu().numpy() for states in torch.split(encoded.states.float(), list(packed.lengths))]
+
+    def decide(self, example: PlainText, features: Sequence[Feature], outputs: Sequence[Any]) -> Vector:
+        """Take the mean."""
+        count = sum(len(feature.token_ids) for feature in features)
+        vector: Vector = (np.sum(outputs, axis=0) / count).astype(np.float32)
+        return vector
