@@ -1,11 +1,16 @@
-"""Where the real data is, for the tests that use it."""
+"""Where the real data is, for the tests that use it, and a small vocabulary for all others."""
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from albert.tokenizer import Tokenizer
 
 # Before torch loads. The tests' models are tiny: two threads that wait for each other make them slower, and on a busy
 # machine slower by far. Set it to something else to test with more.
@@ -21,3 +26,31 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}: set ALBERT_DATA")
     return folder
+
+
+ENGLISH = """The old harbour was quiet when the small grey ship came in from the north.
+Nobody had seen such a winter in forty years, and the town was running out of coal and bread.
+Maria wrote a long letter to her sister in Paris, but it never left the post office.
+Which of the two brothers opened the door, and what did he find behind it?
+Peter Smith works for Acme Corporation in New York; his dog waits at home every evening.
+The film is a wonderful surprise, warm and funny, and the acting is excellent.
+What a terrible, boring waste of time: I left before the end.
+It rained on Monday, it rained on Tuesday, and on Wednesday the sun came out at last.
+A good question is worth more than ten quick answers, said the teacher to the class.
+The machine reads every word of the text and decides about each of them."""
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Tokenizer:
+    """Give a vocabulary of 300 pieces, trained on ten English sentences; it knows few other characters."""
+    import sentencepiece
+
+    from albert.tokenizer import Tokenizer
+    from albert.tokenizer.normalisation import Normalisation
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(ENGLISH.splitlines()), model_writer=model, vocab_size=300, hard_vocab_limit=False,
+        pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols="[CLS],[SEP],[MASK]", minloglevel=2, num_threads=1,
+    )  # fmt: skip
+    return Tokenizer(model.getvalue(), Normalisation())
