@@ -100,10 +100,3 @@ def _flags(row: Row, names: Sequence[str], role: str) -> tuple[str, ...]:
         if value in ONE_CLASS:
             chosen.append(name)
     return tuple(chosen)
-
-
-def class_order(names: set[str]) -> tuple[str, ...]:
-    """Put classes into an order that does not depend on the rows: numbers by value, names by alphabet."""
-    if all(name.lstrip("-").isdecimal() for name in names):
-        return tuple(sorted(names, key=lambda name: (int(name), name)))
-    return tuple(sorted(names))

@@ -93,7 +93,9 @@ def detect(
 
 
 def find_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
-    """Find the texts of rows without labels, to predict."""
+    """Find the texts of rows without labels, to predict; a lone column `text`, as .txt has, is the text."""
+    if list(row.values) == ["text"] and "pair" not in columns:
+        return {"text": "text"}
     table = _Table([row], str(row.path), {role: name for role, name in columns.items() if role != "label"})
     table.check_told()
     return _text_columns(table, label=None)[0]

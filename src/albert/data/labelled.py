@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 KNOWN = ".csv, .tsv, .jsonl or .parquet, plain or followed by .gz, .xz or .zst"
 SEPARATORS = (",", ";", "\t")
 PARQUET_ROWS = 256  # rows held at once
+
+OnBad = Callable[[str, str], None]  # place, reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +42,22 @@ class Row:
         return f"{self.path}:{self.line}"
 
 
+def refuse(place: str, reason: str) -> None:
+    """End the reading at a row that can't be read."""
+    raise DataError(f"{place}: {reason}")
+
+
 def read_rows(
     path: Path | str,
     *,
     names: Sequence[str] | None = None,
-    skip_ragged: bool = False,
+    on_bad: OnBad = refuse,
     report: ReadReport | None = None,
 ) -> Iterator[Row]:
-    """Give the rows of a file in order; `names` are the columns of a table without a header."""
+    """Give the rows of a file in order; `names` are the columns of a table without a header.
+
+    A row that can't be read is told to `on_bad`, and left out where that does not raise.
+    """
     path = Path(path)
     report = report if report is not None else ReadReport()
     if path.is_dir():
@@ -58,24 +68,24 @@ def read_rows(
     if source is None:
         raise DataError(f"{path}: the format of labelled data is told by its name: use {KNOWN}")
     with open_source(source) as (stream, _):
-        yield from _read(source, stream, names, skip_ragged=skip_ragged, report=report)
+        yield from _read(source, stream, names, on_bad=on_bad, report=report)
 
 
 def _read(
-    source: Source, stream: io.BufferedReader, names: Sequence[str] | None, *, skip_ragged: bool, report: ReadReport
+    source: Source, stream: io.BufferedReader, names: Sequence[str] | None, *, on_bad: OnBad, report: ReadReport
 ) -> Iterator[Row]:
     match source.format:
         case "parquet":
             yield from _parquet_rows(source, stream)
         case "jsonl":
-            yield from _jsonl_rows(source, text_of(source, stream, newline="\n"), report)
+            yield from _jsonl_rows(source, text_of(source, stream, newline="\n"), on_bad=on_bad, report=report)
         case "txt":
             for line, text in _lines(source, text_of(source, stream, newline="\n")):
                 if text and not text.isspace():
                     yield Row({"text": mend(text, source, line, report)}, source.path, line)
         case _:
-            cells = _csv_cells if source.format == "csv" else _tsv_cells
-            yield from _table_rows(source, cells(source, stream), names, skip_ragged=skip_ragged, report=report)
+            cells = _csv_cells(source, stream, on_bad) if source.format == "csv" else _tsv_cells(source, stream)
+            yield from _table_rows(source, cells, names, on_bad=on_bad, report=report)
 
 
 def _table_rows(
@@ -83,7 +93,7 @@ def _table_rows(
     cells: Iterator[tuple[int, list[str]]],
     names: Sequence[str] | None,
     *,
-    skip_ragged: bool,
+    on_bad: OnBad,
     report: ReadReport,
 ) -> Iterator[Row]:
     """Name the cells of every row by the header."""
@@ -93,10 +103,7 @@ def _table_rows(
         _check_header(names, f"{source.path}:{header_line}")
     for line, values in cells:
         if len(values) != len(names):
-            place = f"{source.path}:{line}"
-            if not skip_ragged:
-                raise DataError(f"{place}: {_ragged(source, len(values), names)}")
-            report.add("ragged_row", place)
+            on_bad(f"{source.path}:{line}", _ragged(source, len(values), names))
             continue
         yield Row(
             dict(zip(names, (mend(value, source, line, report) for value in values), strict=True)), source.path, line
@@ -120,6 +127,20 @@ def _ragged(source: Source, count: int, names: Sequence[str]) -> str:
     return f"{columns}: {fix}"
 
 
+def quoting_notes(path: Path, texts: Iterable[str]) -> list[str]:
+    """Warn of texts in a .tsv that look as if their writer had used quoting, which .tsv does not have."""
+    if ".tsv" not in path.suffixes:
+        return []
+    wrapped = (text[1:-1] for text in texts if len(text) > 1 and text[0] == text[-1] == '"')
+    count = sum('""' in inside and '"' not in inside.replace('""', "") for inside in wrapped)
+    if not count:
+        return []
+    return [
+        f"warning: {path}: {count:,} texts stand in quotation marks with doubled ones inside, and .tsv has no quoting: "
+        "they stay part of the text; if the file was written with quoting, name it .csv"
+    ]
+
+
 def _lines(source: Source, lines: io.TextIOWrapper) -> Iterator[tuple[int, str]]:
     """Give numbered lines, ended by line feeds only: texts may hold every other character that ends lines elsewhere."""
     number = 0
@@ -136,7 +157,7 @@ def _tsv_cells(source: Source, stream: io.BufferedReader) -> Iterator[tuple[int,
             yield number, line.split("\t")
 
 
-def _csv_cells(source: Source, stream: io.BufferedReader) -> Iterator[tuple[int, list[str]]]:
+def _csv_cells(source: Source, stream: io.BufferedReader, on_bad: OnBad) -> Iterator[tuple[int, list[str]]]:
     lines = text_of(source, stream, newline="")
     first = lines.readline(RECORD_LIMIT)
     separator = max(SEPARATORS, key=_outside_quotes(first).count)  # the first of them where there is none
@@ -152,10 +173,11 @@ def _csv_cells(source: Source, stream: io.BufferedReader) -> Iterator[tuple[int,
         try:
             cells = next(reader, None)
         except csv.Error as problem:
-            raise DataError(
-                f"{source.path}:{line}: wrong quoting ({problem}): a quoted text ends with a quotation mark, "
-                "and one inside it is written twice"
-            ) from problem
+            on_bad(
+                f"{source.path}:{line}",
+                f"wrong quoting ({problem}): a quoted text ends with a quotation mark, one inside it is written twice",
+            )
+            return  # from here on nobody knows what is inside quotation marks and what is not
         if cells is None:
             return
         if cells:
@@ -166,7 +188,7 @@ def _outside_quotes(line: str) -> str:
     return "".join(line.split('"')[::2])
 
 
-def _jsonl_rows(source: Source, lines: io.TextIOWrapper, report: ReadReport) -> Iterator[Row]:
+def _jsonl_rows(source: Source, lines: io.TextIOWrapper, *, on_bad: OnBad, report: ReadReport) -> Iterator[Row]:
     for number, line in _lines(source, lines):
         if not line or line.isspace():
             continue
@@ -175,12 +197,13 @@ def _jsonl_rows(source: Source, lines: io.TextIOWrapper, report: ReadReport) -> 
             value = json.loads(line)
         except (ValueError, RecursionError) as problem:
             reason = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
-            raise DataError(
-                f"{place}: not JSON ({reason}): a line of .jsonl must be one object such as "
-                f'{{"text": "…", "label": "…"}}'
-            ) from problem
+            on_bad(
+                place, f'not JSON ({reason}): a line of .jsonl must be one object such as {{"text": "…", "label": "…"}}'
+            )
+            continue
         if not isinstance(value, dict):
-            raise DataError(f"{place}: a JSON {type(value).__name__}, must be an object with the columns as its fields")
+            on_bad(place, f"a JSON {type(value).__name__}, must be an object with the columns as its fields")
+            continue
         if SURROGATE.search(line) or "\\u" in line or "\0" in line:
             value = _mended(value, source, number, report)
         yield Row(value, source.path, number)

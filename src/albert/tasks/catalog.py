@@ -31,13 +31,13 @@ class Family:
 
     names: tuple[str, ...]  # what --task takes
     open: Callable[[DataRequest, AnyTask | None], Opened]
-    kinds: tuple[str, ...] = ()  # the kinds of Task whose inputs `inputs` reads
+    kinds: tuple[str, ...] = ()  # the kinds of Task that the data is for, and whose inputs `inputs` reads
     inputs: Callable[[AnyTask, Path, Mapping[str, str]], Iterator[Example]] | None = None
     recognise: Callable[[Path], str | None] | None = None  # the task of a path that speaks for itself
 
 
 FAMILIES: tuple[Family, ...] = (
-    Family(tuple(glue.LAYOUTS), glue.open_glue, recognise=glue.glue_name),
+    Family(tuple(glue.LAYOUTS), glue.open_glue, kinds=("classification", "regression"), recognise=glue.glue_name),
     Family(
         ("classification", "multi-label", "regression"),
         texts.open_texts,
@@ -75,14 +75,23 @@ def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
     """
     if not request.data.exists():
         raise DataError(f"{request.data}: no such file or folder: check the path")
-    name = request.task or _recognise(request.data) or (task.kind if task is not None else None)
-    if name is None:
-        found = detect(list(islice(read_rows(request.data), DETECT_ROWS)), request.data, columns=request.columns)
-        name = found.task
-    family = next((family for family in FAMILIES if name in family.names), None)
-    if family is None:
-        raise UsageError(f"no task {name!r}: {did_you_mean(name, task_names())}")
-    return family.open(replace(request, task=name), task)
+    request = replace(request, task=_official_name(request.task) if request.task else _recognise(request.data))
+    name = request.task or (task.kind if task is not None else None)
+    if name is None:  # by its columns; the family looks again, and says why
+        name = detect(list(islice(read_rows(request.data), DETECT_ROWS)), request.data, columns=request.columns).task
+    family = next(family for family in FAMILIES if name in family.names)
+    if task is not None and family.kinds and task.kind not in family.kinds:
+        raise UsageError(f"{request.data}: is data for {name}, the model was made for {task.kind}: choose another one")
+    return replace(family.open(request, task), name=name)
+
+
+def _official_name(name: str) -> str:
+    """Find a task by its name, whatever the case and the hyphens: SST2 is sst-2."""
+    known = {own.replace("-", ""): own for own in task_names()}
+    found = known.get(name.lower().replace("-", "").replace("_", ""))
+    if found is None:
+        raise UsageError(f"no task {name!r}: {did_you_mean(name.lower(), task_names())}")
+    return found
 
 
 def _recognise(path: Path) -> str | None:

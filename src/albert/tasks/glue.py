@@ -8,7 +8,7 @@ public data sets.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from albert.tasks.classification import Classification, Regression
 from albert.tasks.request import DataRequest, Opened
 from albert.tasks.task import Task
 from albert.tasks.texts import Table, TextTask, open_tables, open_texts
+
+AnyTask = Task[Any, Any, Any]
 
 BINARY = ("0", "1")
 RTE_LABELS = ("entailment", "not_entailment")
@@ -36,6 +38,7 @@ class Layout:
     test: Mapping[str, str] = field(default_factory=lambda: {"test": "test.tsv"})
     train: str | None = "train.tsv"
     headless: tuple[str, ...] = ()  # the columns of train and dev where they have no header
+    dev_columns: Mapping[str, str] | None = None  # where they have other names there
     skip_ragged: bool = False
 
 
@@ -60,7 +63,14 @@ LAYOUTS: dict[str, Layout] = {
     "rte": Layout("RTE", _pair("sentence1", "sentence2"), RTE_LABELS),
     "wnli": Layout("WNLI", _pair("sentence1", "sentence2"), BINARY),
     "ax": Layout(
-        "AX", _pair("sentence1", "sentence2"), NLI_LABELS, "matthews", dev={}, test={"ax": "diagnostic.tsv"}, train=None
+        "AX",
+        _pair("sentence1", "sentence2"),
+        NLI_LABELS,
+        "matthews",
+        dev={"ax": "diagnostic-full.tsv"},
+        dev_columns=_pair("Premise", "Hypothesis", "Label"),
+        test={"ax": "diagnostic.tsv"},
+        train=None,
     ),
 }
 
@@ -69,10 +79,9 @@ def glue_name(path: Path) -> str | None:
     """Name the data set whose folder, or whose file, this is."""
     folder = path if path.is_dir() else path.parent
     for name, layout in LAYOUTS.items():
-        if folder.name.lower() in (layout.folder.lower(), name) and any(
-            (folder / file).is_file() for file in _files(layout)
-        ):
-            return name
+        known = folder.name.lower() in (layout.folder.lower(), name) or (name == "ax" and folder.name == "diagnostic")
+        if known and any((folder / file).is_file() for file in _files(layout)):
+            return name if path.is_dir() or path.name in _files(layout) else None
     return None
 
 
@@ -89,22 +98,48 @@ def glue_task(name: str, *, max_length: int | None = None) -> TextTask:
     return Classification(labels=layout.labels, best=layout.best, max_length=length)
 
 
-def open_glue(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
-    """Open a GLUE folder, or any table for a task of GLUE: then with its classes and score."""
+def open_glue(request: DataRequest, task: AnyTask | None) -> Opened:
+    """Open a GLUE folder or one of its files, or any other table for a task of GLUE: with its classes and score."""
     name = request.task or glue_name(request.data)
     assert name is not None, "the catalogue asks for GLUE only by name or for its folders"
-    layout = LAYOUTS[name]
-    own = glue_task(name, max_length=request.max_length)
+    layout, own = LAYOUTS[name], glue_task(name, max_length=request.max_length)
+    model_task = _official(task, own, name) if task is not None else None
     if not request.data.is_dir():
-        return open_texts(request, task, fixed=own)
-    if task is not None and task.kind != own.kind:
-        raise UsageError(f"{name} is a {own.kind} task, the model was made for {task.kind}")
-    folder = _folder(request.data, layout)
+        return _open_file(request, model_task, own, layout)
     if request.dev or request.test:
         raise UsageError(f"{request.data}: a GLUE folder has its own dev and test: leave --dev and --test out")
-    dev, test = _tables(folder, layout, layout.dev), _tables(folder, layout, layout.test)
-    train = _tables(folder, layout, {"train": layout.train} if layout.train else {}).get("train")
-    return open_tables(request, task or own, train=None if task else train, dev=dev, test=test)
+    if name == "ax" and (request.data / "AX.tsv").is_file():  # the name under which it is published alone
+        layout = replace(layout, test={"ax": "AX.tsv"})
+    folder = _folder(request.data, layout)
+    train = _table(folder / layout.train, layout) if layout.train and task is None else None
+    dev = {split: table for split, file in layout.dev.items() if (table := _table(folder / file, layout))}
+    test = {split: table for split, file in layout.test.items() if (table := _table(folder / file, layout))}
+    return open_tables(request, model_task or own, train=train, dev=dev, test=test)
+
+
+def _official(task: AnyTask, own: TextTask, name: str) -> TextTask:
+    """Give a model's task the official score, and names for its classes if it has only numbers."""
+    if not isinstance(task, type(own)):
+        raise UsageError(f"{name} is a task of {own.kind}, the model was made for {task.kind}: use one made for {name}")
+    if not isinstance(task, Classification) or not isinstance(own, Classification):
+        return task
+    if len(task.labels) != len(own.labels):
+        raise UsageError(f"{name} has the classes {', '.join(own.labels)}, the model has {', '.join(task.labels)}")
+    unnamed = all(label == f"LABEL_{number}" for number, label in enumerate(task.labels))
+    return replace(task, best=own.best, labels=own.labels if unnamed else task.labels)
+
+
+def _open_file(request: DataRequest, task: TextTask | None, own: TextTask, layout: Layout) -> Opened:
+    table = _table(request.data, layout)
+    if table is None:
+        return open_texts(request, task, fixed=own)
+    if "label" not in table.columns:
+        return open_tables(request, task or own, train=None, dev={}, test={"test": table})
+    if task is not None:
+        return open_tables(request, task, train=None, dev={"dev": table}, test={})
+    dev = {"dev": _table(request.dev, layout) or Table(request.dev, layout.columns)} if request.dev else {}
+    test = {"test": _table(request.test, layout) or Table(request.test, layout.columns)} if request.test else {}
+    return open_tables(request, own, train=table, dev=dev, test=test)
 
 
 def _folder(path: Path, layout: Layout) -> Path:
@@ -114,15 +149,15 @@ def _folder(path: Path, layout: Layout) -> Path:
     raise DataError(f"{path}: none of {', '.join(_files(layout))} is there: name the folder {layout.folder} of GLUE")
 
 
-def _tables(folder: Path, layout: Layout, files: Mapping[str, str]) -> dict[str, Table]:
-    found = {}
-    for split, file in files.items():
-        if (folder / file).is_file():
-            labelled = file not in layout.test.values()
-            found[split] = Table(
-                folder / file,
-                columns={role: column for role, column in layout.columns.items() if labelled or role != "label"},
-                names=layout.headless if labelled and layout.headless else None,
-                skip_ragged=layout.skip_ragged,
-            )
-    return found
+def _table(path: Path, layout: Layout) -> Table | None:
+    """Give an official file as a table; None where it is not there or not an official one."""
+    if path.name not in _files(layout) or not path.is_file():
+        return None
+    tested = path.name in layout.test.values()
+    columns = layout.columns if tested or path.name == layout.train else layout.dev_columns or layout.columns
+    return Table(
+        path,
+        columns={role: column for role, column in columns.items() if not (tested and role == "label")},
+        names=layout.headless if layout.headless and not tested else None,
+        skip_ragged=layout.skip_ragged,
+    )

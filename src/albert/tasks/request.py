@@ -37,3 +37,4 @@ class Opened:
     notes: list[str]  # what was found, assumed and mended, a line each
     fingerprint: str  # sha256 over the files read, the split rule and the seed
     columns: Mapping[str, str] = field(default_factory=dict)  # as found or told
+    name: str = ""  # what --task would call it: mrpc, squad, classification

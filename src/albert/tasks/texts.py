@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from albert.data.cells import SEPARATORS, class_cell, class_order, classes_cell, number_cell, text_cell
+from albert.data.cells import text_cell
 from albert.data.detect import DETECT_ROWS, detect, find_columns
 from albert.data.holdout import balanced_weights, content_key
-from albert.data.labelled import Row, read_rows
+from albert.data.labelled import Row, quoting_notes, read_rows, refuse
+from albert.data.targets import Targets, find_classes, find_separator
 from albert.errors import DataError
 from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
 from albert.tasks.request import DataRequest, Opened
@@ -39,7 +41,12 @@ class Table:
 
     def rows(self, report: ReadReport) -> Iterator[Row]:
         """Read the file."""
-        return read_rows(self.path, names=self.names, skip_ragged=self.skip_ragged, report=report)
+        skip = partial(_skip_ragged, report) if self.skip_ragged else refuse
+        return read_rows(self.path, names=self.names, on_bad=skip, report=report)
+
+
+def _skip_ragged(report: ReadReport, place: str, _reason: str) -> None:
+    report.add("ragged_row", place)
 
 
 @dataclass
@@ -67,10 +74,11 @@ def open_texts(request: DataRequest, task: Task[Any, Any, Any] | None, *, fixed:
     dev = {"dev": Table(request.dev, found.columns)} if request.dev else {}
     test = {"test": _test_table(request.test, found.columns)} if request.test else {}
     if task is not None:
-        return open_tables(request, task, train=None, dev={"dev": table} | dev, test=test)
+        return open_tables(request, task, train=None, dev={"dev": table}, test=test)
     start: TextTask = fixed or _start(found.task, request)
     opened = open_tables(request, start, train=table, dev=dev, test=test)
-    return replace(opened, notes=[*found.reasons, *opened.notes])
+    quoted = quoting_notes(table.path, (example.text for example in opened.splits.train))
+    return replace(opened, notes=[*found.reasons, *opened.notes, *quoted])
 
 
 def _start(kind: str, request: DataRequest) -> TextTask:
@@ -103,15 +111,20 @@ def open_tables(
     reading = _Reading()
     train_rows = reading.rows(train) if train else []
     columns = train.columns if train else next((table.columns for table in dev.values()), {})
-    separator = find_separator(train_rows, columns) if isinstance(task, MultiLabel) else None
+    dev_rows = {name: reading.rows(table) for name, table in dev.items()}
+    separator = None
+    if isinstance(task, MultiLabel):
+        separator = find_separator([*train_rows, *(row for rows in dev_rows.values() for row in rows)], columns)
     if train and not isinstance(task, Regression) and not task.labels:
-        task = replace(task, labels=_classes(task, train_rows, columns, separator=separator))
-    reader = ExampleReader(task, separator=separator)
-    train_set = [reader.example(row, columns) for row in train_rows]
-    dev_sets = {name: [reader.example(row, t.columns) for row in reading.rows(t)] for name, t in dev.items()}
+        task = replace(task, labels=find_classes(task.kind, train_rows, columns, separator=separator))
+    targets = Targets(task.kind, () if isinstance(task, Regression) else task.labels, separator)
+    train_set = [_example(row, columns, targets) for row in train_rows]
+    dev_sets = {name: [_example(row, dev[name].columns, targets) for row in rows] for name, rows in dev_rows.items()}
     test_sets = {
-        name: [reader.example(row, t.columns, labelled="label" in t.columns) for row in reading.rows(t)]
-        for name, t in test.items()
+        name: [
+            _example(row, table.columns, targets if "label" in table.columns else None) for row in reading.rows(table)
+        ]
+        for name, table in test.items()
     }
     splits = divide(
         request,
@@ -133,83 +146,14 @@ def open_tables(
     )
 
 
-@dataclass(frozen=True)
-class ExampleReader:
-    """Rows into examples of a task."""
-
-    task: TextTask
-    separator: str | None = None
-    _numbers: dict[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if isinstance(self.task, Regression):
-            return
-        labels = self.task.labels
-        if labels == tuple(f"LABEL_{number}" for number in range(len(labels))):  # a model that knows only numbers
-            self._numbers.update({str(number): number for number in range(len(labels))})
-        self._numbers.update({label.casefold(): number for number, label in enumerate(labels)})
-        self._numbers.update({label: number for number, label in enumerate(labels)})
-
-    def example(self, row: Row, columns: Mapping[str, str], *, labelled: bool = True) -> TextExample:
-        """Make an example; where labels are wanted there must be one."""
-        return TextExample(
-            text_cell(row, "text", columns, empty=not labelled),
-            text_cell(row, "pair", columns, empty=not labelled) if "pair" in columns else None,
-            self._target(row, columns) if labelled else None,
-            place=row.place,
-        )
-
-    def _target(self, row: Row, columns: Mapping[str, str]) -> int | float | tuple[int, ...]:
-        target: int | float | tuple[int, ...] | None
-        match self.task:
-            case Regression():
-                target = number_cell(row, "label", columns)
-            case MultiLabel():
-                names = classes_cell(row, "label", columns, separator=self.separator)
-                target = None if names is None else tuple(self._number(name, row) for name in names)
-            case _:
-                name = class_cell(row, "label", columns)
-                target = None if name is None else self._number(name, row)
-        if target is None:
-            raise DataError(
-                f"{row.place}: column {columns['label']!r} is empty, must be a label: fill it in or remove the row"
-            )
-        return target
-
-    def _number(self, name: str, row: Row) -> int:
-        number = self._numbers.get(name, self._numbers.get(name.casefold()))
-        if number is None:
-            assert not isinstance(self.task, Regression)
-            shown = ", ".join(map(repr, self.task.labels[:10])) + (", …" if len(self.task.labels) > 10 else "")
-            raise DataError(
-                f"{row.place}: label {name!r} is none of {shown}, the labels of the training data: "
-                "correct it, or train on rows that have it"
-            )
-        return number
-
-
-def find_separator(rows: Sequence[Row], columns: Mapping[str, str]) -> str | None:
-    """Find what separates the classes inside one cell of a table; None where cells are lists or single names."""
-    cells = [row.values.get(columns["label"]) for row in rows]
-    return next((mark for mark in SEPARATORS if any(isinstance(cell, str) and mark in cell for cell in cells)), None)
-
-
-def _classes(
-    task: Classification | MultiLabel, rows: Sequence[Row], columns: Mapping[str, str], *, separator: str | None
-) -> tuple[str, ...]:
-    """Collect the classes of the training rows."""
-    names: set[str] = set()
-    for row in rows:
-        if isinstance(task, MultiLabel):
-            names.update(classes_cell(row, "label", columns, separator=separator) or ())
-        elif (name := class_cell(row, "label", columns)) is not None:
-            names.add(name)
-    if len(names) < (1 if isinstance(task, MultiLabel) else 2):
-        raise DataError(
-            f"{rows[0].path}: {len(names)} different labels in column {columns['label']!r} of {len(rows)} rows, "
-            "there must be two at least: add rows of another class, or name the right column (--columns label=NAME)"
-        )
-    return class_order(names)
+def _example(row: Row, columns: Mapping[str, str], targets: Targets | None) -> TextExample:
+    """Make an example; where targets are wanted there must be a label, and texts must not be empty."""
+    return TextExample(
+        text_cell(row, "text", columns, empty=targets is None),
+        text_cell(row, "pair", columns, empty=targets is None) if "pair" in columns else None,
+        targets.of(row, columns) if targets else None,
+        place=row.place,
+    )
 
 
 def _key(example: TextExample) -> str:
@@ -240,9 +184,8 @@ def _with_counts(
 def read_texts(task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str]) -> Iterator[TextExample]:
     """Read texts to decide about, one at a time: labels are not looked at, and empty texts are allowed."""
     assert isinstance(task, TextTask)
-    reader = ExampleReader(task)
     found: Mapping[str, str] | None = None
     for row in read_rows(path):
         if found is None:
             found = find_columns(row, columns)
-        yield reader.example(row, found, labelled=False)
+        yield _example(row, found, None)
