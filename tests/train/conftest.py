@@ -23,6 +23,28 @@ WORDS = TEXT.split()
 @pytest.fixture(scope="session")
 def store_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a store of 60 documents of sentences in which each word often brings the same next one."""
+    return _write(tmp_path_factory.mktemp("corpus") / "store", vocab_size=100)
+
+
+@pytest.fixture
+def store(store_folder: Path) -> TokenStore:
+    return TokenStore.open(store_folder)
+
+
+@pytest.fixture
+def store_of_other_pieces(tmp_path: Path) -> TokenStore:
+    """Give a store of the same text in another vocabulary."""
+    return TokenStore.open(_write(tmp_path / "other-pieces", vocab_size=60))
+
+
+def _write(folder: Path, *, vocab_size: int) -> Path:
+    documents = _documents()
+    tokenizer = _train_tokenizer([sentence for document in documents for sentence in document], vocab_size=vocab_size)
+    write_store(folder, [tokenizer.encode_many(document) for document in documents], tokenizer=tokenizer)
+    return folder
+
+
+def _documents() -> list[list[str]]:
     rng = np.random.default_rng(0)
     follower = rng.permutation(len(WORDS))
     documents = []
@@ -35,21 +57,13 @@ def store_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 word = int(follower[word]) if rng.random() < 0.9 else int(rng.integers(len(WORDS)))
             sentences.append(" ".join(words) + ".")
         documents.append(sentences)
-    folder = tmp_path_factory.mktemp("corpus") / "store"
-    tokenizer = _train_tokenizer([sentence for document in documents for sentence in document])
-    write_store(folder, [tokenizer.encode_many(document) for document in documents], tokenizer=tokenizer)
-    return folder
+    return documents
 
 
-@pytest.fixture
-def store(store_folder: Path) -> TokenStore:
-    return TokenStore.open(store_folder)
-
-
-def _train_tokenizer(lines: list[str]) -> Tokenizer:
+def _train_tokenizer(lines: list[str], *, vocab_size: int) -> Tokenizer:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=model, vocab_size=100, hard_vocab_limit=False, pad_id=0, unk_id=1,
-        bos_id=-1, eos_id=-1, control_symbols="[CLS],[SEP],[MASK]", minloglevel=2, num_threads=1,
+        sentence_iterator=iter(lines), model_writer=model, vocab_size=vocab_size, hard_vocab_limit=False, pad_id=0,
+        unk_id=1, bos_id=-1, eos_id=-1, control_symbols="[CLS],[SEP],[MASK]", minloglevel=2, num_threads=1,
     )  # fmt: skip
     return Tokenizer(model.getvalue(), Normalisation())

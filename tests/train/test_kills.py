@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,14 @@ BASE = {
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 
 
-def command(store: Path, out: Path, *, processes: int = 1, **changes: Any) -> list[str]:
+def command(
+    store: Path, out: Path, *, processes: int = 1, launch_with: Sequence[str] = (), **changes: Any
+) -> list[str]:
     values = BASE | {name.replace("__", "."): value for name, value in changes.items()}
     launch = [sys.executable, "-m"]
     if processes > 1:
         meet = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]  # any free port
-        launch += ["torch.distributed.run", "--nproc-per-node", str(processes), *meet, "-m"]
+        launch += ["torch.distributed.run", "--nproc-per-node", str(processes), *meet, *launch_with, "-m"]
     words = [*launch, "albert", "pretrain", "--data", str(store), "--out", str(out), "--model", "tiny"]
     return [*words, *(word for name, value in values.items() for word in ("--set", f"{name}={value}"))]
 
@@ -42,9 +45,10 @@ def run(words: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
 
 
-def start(words: list[str]) -> subprocess.Popen[Any]:
-    null = subprocess.DEVNULL
-    return subprocess.Popen(words, env=ENVIRONMENT, stdout=null, stderr=null, start_new_session=True)
+def start(words: list[str], *, errors: Path | None = None) -> subprocess.Popen[Any]:
+    """Start a command in the background; what it says goes to the file `errors`, or nowhere."""
+    with (errors or Path(os.devnull)).open("w") as file:
+        return subprocess.Popen(words, env=ENVIRONMENT, stdout=file, stderr=file, start_new_session=True)
 
 
 def end_state(out: Path) -> tuple[bytes, bytes]:
@@ -142,9 +146,7 @@ def test_a_dead_process_ends_the_run_within_a_minute_and_leaves_no_orphan(store_
     out = tmp_path / "run"
     process = start(command(store_folder, out, processes=2, train__steps=100_000))
     wait_until(lambda: (out / "metrics.jsonl").exists(), process)
-    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-    workers = [pid for pid in children if is_running(pid)]
-    assert len(workers) == 2
+    workers = workers_of(process)
     os.kill(workers[1], signal.SIGKILL)
     try:
         assert process.wait(timeout=60) != 0
@@ -152,6 +154,41 @@ def test_a_dead_process_ends_the_run_within_a_minute_and_leaves_no_orphan(store_
         assert not [pid for pid in workers if is_running(pid)]
     finally:
         kill_group(process)
+
+
+def test_a_hung_process_ends_the_run_after_the_time_set_with_a_clear_error_and_no_orphan(
+    store_folder: Path, tmp_path: Path
+) -> None:
+    """The stopped process can't end itself: torchrun kills it, after a grace that is 30 seconds by default."""
+    out, errors = tmp_path / "run", tmp_path / "errors"
+    changes = {"train__steps": 100_000, "train__timeout_minutes": 0.5}
+    words = command(store_folder, out, processes=2, launch_with=["--shutdown-timeout", "2"], **changes)
+    process = start(words, errors=errors)
+    workers: list[int] = []
+    try:
+        wait_until(lambda: (out / "metrics.jsonl").exists(), process)
+        workers = workers_of(process)
+        os.kill(workers[1], signal.SIGSTOP)
+        assert process.wait(timeout=30 + 60) != 0
+        time.sleep(0.5)
+        assert not [pid for pid in workers if is_running(pid)]
+    finally:
+        kill_group(process)
+        for pid in workers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    said = [line for line in errors.read_text().splitlines() if line.startswith("error: ")]
+    assert len(said) == 1
+    assert "process 0 of 2: another process died, hung or never came" in said[0]
+    assert "run the same command again to resume" in said[0]
+
+
+def workers_of(process: subprocess.Popen[Any]) -> list[int]:
+    """List the two processes that torchrun started."""
+    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    workers = [pid for pid in children if is_running(pid)]
+    assert len(workers) == 2
+    return workers
 
 
 def is_running(pid: int) -> bool:

@@ -219,6 +219,34 @@ def test_training_goes_on_from_a_folder_at_another_depth(store: TokenStore, tmp_
         pretrain(store, str(tmp_path / "first" / "model"), tmp_path / "third", settings=fixed)
 
 
+def test_training_goes_on_with_another_vocabulary(
+    store: TokenStore, store_of_other_pieces: TokenStore, tmp_path: Path
+) -> None:
+    run(store, tmp_path / "first")
+    plain = read_settings(
+        PretrainSettings, defaults={name: value for name, value in SMALL.items() if not name.startswith("model.")}
+    )
+    model = str(tmp_path / "first" / "model")
+    pretrain(store_of_other_pieces, model, tmp_path / "second", settings=plain)
+    assert (
+        load_model(tmp_path / "second" / "model").model.config.vocab_size == store_of_other_pieces.tokenizer.vocab_size
+    )
+    fresh = pretrain(store_of_other_pieces, "tiny", tmp_path / "fresh", settings=settings())
+    assert isinstance(fresh, Pretrained)
+    first = [metrics(tmp_path / name)[0]["mlm_loss"] for name in ("second", "fresh")]
+    assert first[0] < first[1], "what was learnt with the old pieces helps with the new ones"
+
+
+def test_half_precision_has_nearly_the_losses_of_full_precision(store: TokenStore, tmp_path: Path) -> None:
+    """On a CPU, which is all there is here: bf16 and fp16 on a GPU are untested."""
+    run(store, tmp_path / "fp32", train__precision="fp32", model__hidden_dropout_prob=0.1)
+    run(store, tmp_path / "bf16", train__precision="bf16", model__hidden_dropout_prob=0.1)
+    full, half = ([line["loss"] for line in metrics(tmp_path / name)] for name in ("fp32", "bf16"))
+    assert half == pytest.approx(full, abs=0.05)
+    assert half != full, "bf16 was not used"
+    assert all(tensor.dtype == torch.float32 for tensor in final(tmp_path / "bf16").values()), "weights stay in fp32"
+
+
 def test_a_held_out_store_of_another_tokenizer_is_refused(store: TokenStore, tmp_path: Path, real_data: Path) -> None:
     from albert.data.store import write_store
     from albert.tokenizer import Tokenizer

@@ -75,9 +75,11 @@ def join_world(*, timeout_minutes: float) -> Iterator[World]:
     if size == 1:
         yield World(0, 1, device)
         return
-    dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=timedelta(minutes=timeout_minutes))
+    world = World(rank, size, device)
+    with _named_failure(world):
+        dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=timedelta(minutes=timeout_minutes))
     try:
-        yield World(rank, size, device)
+        yield world
     finally:
         dist.destroy_process_group()
 
@@ -87,7 +89,8 @@ def _named_failure(world: World) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        reason = str(error).splitlines()[0][:200]
         raise AlbertError(
-            f"process {world.rank} of {world.size}: another process died or hung ({str(error).splitlines()[0][:200]}): "
+            f"process {world.rank} of {world.size}: another process died, hung or never came ({reason}): "
             "look at its output; run the same command again to resume"
         ) from error
