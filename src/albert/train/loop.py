@@ -99,7 +99,7 @@ def train(
     world: World,
     observe: Callable[[Progress], None] = lambda _: None,
     resumed: Callable[[int], None] = lambda _: None,
-    judge: Callable[[TrainState, dict[str, float]], bool] = lambda state, evaluation: False,  # noqa: ARG005
+    judge: Callable[[TrainState, dict[str, float]], bool] = lambda state, evaluation: False,
 ) -> Trained:
     """Run a job to its last step, from the newest intact checkpoint in `folder/checkpoints` if there is one.
 

@@ -13,7 +13,8 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,8 +22,9 @@ from typing import Any
 
 import albert
 from albert.errors import UsageError
-from albert.files import atomic_write, read_json, write_json
+from albert.files import atomic_write, read_json, sole_owner, write_json
 from albert.train.events import EventFiles
+from albert.train.world import World
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +74,16 @@ class RunFolder:
     def close(self) -> None:
         """Let go of what is open."""
         self._events.close()
+
+
+@contextmanager
+def own_run(folder: Path, identity: Mapping[str, Any], world: World) -> Iterator[RunFolder | None]:
+    """Hold the folder of a run in the first process; the others have none."""
+    if not world.is_first:
+        yield None
+        return
+    with sole_owner(folder), closing(RunFolder(folder, identity)) as run:
+        yield run
 
 
 def _require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:

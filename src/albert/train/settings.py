@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
+import torch
 from pydantic import Field, model_validator
 
+from albert.hardware import advise_precision
 from albert.settings import Section
 
 Stage = tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[int, Field(ge=1)]]  # (from this share of the steps, value)
@@ -37,6 +39,14 @@ class TrainSettings(Section):
     log_every: Annotated[int, Field(ge=1)] = 50
     on_bad_loss: Literal["stop", "skip"] = "stop"
     timeout_minutes: Annotated[float, Field(gt=0)] = 10.0  # a process that hangs longer ends the run
+
+
+def with_precision(settings: TrainSettings, device: torch.device) -> TrainSettings:
+    """Resolve the precision `auto` to what a device is good at."""
+    if settings.precision != "auto":
+        return settings
+    kind: Any = device.type
+    return settings.model_copy(update={"precision": advise_precision(kind)})
 
 
 class GrowSettings(Section):

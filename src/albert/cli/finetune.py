@@ -1,0 +1,136 @@
+"""`albert finetune`: parse, call, print."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from albert.cli.progress import duration, progress_line
+from albert.errors import UsageError
+
+if TYPE_CHECKING:
+    from albert.finetune import Finetuned, FinetunePlan
+    from albert.train.loop import Progress
+
+
+def finetune(
+    model: Annotated[str, typer.Option(help="Model folder, run folder, shipped name or hub id to start from.")],
+    data: Annotated[Path, typer.Option(help="Labelled data: .csv .tsv .jsonl .parquet, a GLUE or RACE folder, SQuAD.")],
+    out: Annotated[Path, typer.Option(help="Run folder; the same command again resumes.")],
+    task: Annotated[
+        str | None, typer.Option(help="cola, sst-2, mrpc, …, squad, race, classification, …; else found in the data.")
+    ] = None,
+    dev: Annotated[Path | None, typer.Option(help="Dev data; else part of the data is held out.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data, kept out of training and checked for copies.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="A column by its role: --columns text=body --columns label=topic.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="One setting: --set optimizer.lr=1e-4.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs from different seeds; the best by dev is kept.")] = 1,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Start a run that learns nothing again: half the rate, another seed.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+) -> None:
+    """Tune a model for a task: GLUE, SQuAD, RACE, or your own labelled data."""
+    from albert import finetune as stage
+    from albert.settings import read_settings
+    from albert.tasks.catalog import DataRequest, open_data
+    from albert.tasks.finetuning import FinetuneSettings
+
+    settings = read_settings(FinetuneSettings, file=config, assignments=set_ or [])
+    request = DataRequest(
+        data, task=task, dev=dev, test=test, columns=parse_columns(columns or []), **settings.data.model_dump()
+    )
+    opened = open_data(request)
+    with progress_line("fine-tuning") as show:
+        result = stage.finetune(
+            opened,
+            model,
+            out,
+            settings=settings,
+            seeds=seeds,
+            retry=retry,
+            dry_run=dry_run,
+            observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
+        )
+    if os.environ.get("RANK", "0") != "0":  # under torchrun, the first process speaks for all
+        return
+    if isinstance(result, stage.FinetunePlan):
+        print(json.dumps(asdict(result), indent=2) if json_ else _plan_text(result))
+    elif json_:
+        facts = {"folder": str(result.folder), "model": str(result.folder / "model")}
+        print(json.dumps(facts | result.summary(), indent=2))
+    else:
+        print("\n".join([*(f"note: {note}" for note in opened.notes), _result_text(result)]))
+
+
+def parse_columns(words: list[str]) -> dict[str, str]:
+    """Read `role=name` words."""
+    columns = {}
+    for word in words:
+        role, equals, name = word.partition("=")
+        if not equals or not role or not name:
+            raise UsageError(f"--columns {word}: write it as role=name, for example text=body")
+        columns[role] = name
+    return columns
+
+
+def _words(progress: Progress) -> str:
+    parts = [f"step {progress.step:,}"]
+    for name, value in progress.metrics.items():
+        if name == "loss":
+            parts.append(f"loss {value:.3f}")
+        elif name == "tokens_per_second":
+            parts.append(f"{value:,.0f} tokens/s")
+        elif name.startswith("valid_"):
+            parts.append(f"dev {name.removeprefix('valid_').replace('_', ' ')} {value:.3f}")
+    return ", ".join(parts[:4])
+
+
+def _plan_text(plan: FinetunePlan) -> str:
+    labels = f", {len(plan.labels)} labels: {', '.join(plan.labels[:8])}{' …' if len(plan.labels) > 8 else ''}"
+    dev = ", ".join(f"{name} {count:,}" for name, count in plan.dev_examples.items())
+    lines = [
+        f"task           {plan.task} ({plan.kind}{labels if plan.labels else ''})",
+        f"data           {plan.train_examples:,} training examples; dev: {dev}",
+        f"sequences      {plan.sequences:,} of {plan.mean_length:.0f} tokens on average, {plan.max_length} at most",
+        f"parameters     {plan.parameters:,}, {plan.trainable:,} of them trained",
+        f"steps          {plan.steps:,} of {plan.batch_size} ({plan.epochs:.1f} epochs), dev every {plan.eval_every:,}",
+        f"learning rate  {plan.peak_rate:.3g} after {plan.warmup_steps:,} steps of warm-up",
+        f"to beat        {plan.score.replace('_', ' ')} {plan.baseline:.4f} without reading a word",
+        f"memory         about {plan.training_bytes / 1e9:.2f} GB",
+        f"time           about {duration(plan.seconds)} on this machine ({plan.device}), {plan.seeds} seed(s)",
+    ]
+    return "\n".join([*lines, *(f"note           {note}" for note in plan.notes)])
+
+
+def _result_text(result: Finetuned) -> str:
+    chosen, facts = result.chosen, result.summary()
+    if chosen.score is None:
+        return f"{result.folder}: no run came to an evaluation: {chosen.problem}"
+    lines = [f"{result.folder / 'model'}: best at step {chosen.best_step:,} of {chosen.steps:,}"]
+    lines += [
+        f"  {name.removeprefix('valid_').replace('_', ' '):<18} {value:.4f}" for name, value in chosen.scores.items()
+    ]
+    lines.append(f"  {'without reading':<18} {result.baseline:.4f}")
+    if len(result.runs) > 1:
+        lines.append(
+            f"  {len(result.final_runs())} seeds: median {facts['median']:.4f}, mean {facts['mean']:.4f}, "
+            f"from {facts['lowest']:.4f} to {facts['highest']:.4f}, deviation {facts['deviation']:.4f}"
+        )
+        lines += [
+            f"  {run.folder:<18} {'-' if run.score is None else f'{run.score:.4f}'} at rate {run.lr:.2g}"
+            f"{'' if run.learnt else ', learnt nothing'}"
+            for run in result.runs
+        ]
+    if not chosen.learnt:
+        lines.append(f"warning: {chosen.problem}")
+    return "\n".join(lines)

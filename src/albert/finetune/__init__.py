@@ -1,0 +1,47 @@
+"""Fine-tuning: from a model and labelled examples to a model folder for a task, with one seed or several.
+
+`finetune` prepares once (head, lengths, rates, encoded examples, the score of deciding without reading) and runs the
+one training loop for every seed. Running the same command again resumes, in the middle of a run or between two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from albert.finetune.plan import FinetunePlan, make_plan
+from albert.finetune.preparation import Prepared, prepare
+from albert.finetune.run import Outcome, run_once
+from albert.finetune.seeds import Finetuned, run_seeds
+from albert.tasks.finetuning import FinetuneSettings
+from albert.tasks.request import Opened
+from albert.train.loop import Progress
+from albert.train.world import join_world
+
+__all__ = ["FinetunePlan", "Finetuned", "Outcome", "Prepared", "finetune"]
+
+
+def finetune(
+    opened: Opened,
+    model: str,
+    out: Path,
+    *,
+    settings: FinetuneSettings | None = None,
+    seeds: int = 1,
+    retry: bool = False,
+    dry_run: bool = False,
+    observe: Callable[[Progress], None] = lambda _: None,
+) -> Finetuned | FinetunePlan:
+    """Tune a model for a task; run again to resume.
+
+    With several seeds, or with `retry`, every run has a folder of its own in `out`, and the best by dev becomes
+    `out/model`. `retry` starts a run that learns nothing again, at half the rate and from another seed.
+    """
+    prepared = prepare(opened, model, settings or FinetuneSettings())
+    with join_world(timeout_minutes=prepared.settings.train.timeout_minutes) as world:
+        if dry_run:
+            return make_plan(prepared, seeds=seeds, world=world)
+        if seeds > 1 or retry:
+            return run_seeds(prepared, out, seeds=seeds, retry=retry, world=world, observe=observe)
+        outcome = run_once(prepared, out, settings=prepared.settings, world=world, observe=observe)
+        return Finetuned(out, prepared.deciding, prepared.baseline, (outcome,), chosen=outcome)

@@ -1,0 +1,56 @@
+"""The model card of a tuned model: what it decides, how well, and what it was made from."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from albert.finetune.preparation import Prepared
+from albert.tasks.finetuning import FinetuneSettings
+
+MAX_LABELS_SHOWN = 20
+
+
+def model_card(
+    prepared: Prepared,
+    settings: FinetuneSettings,
+    *,
+    scores: Mapping[str, float],
+    summary: Mapping[str, Any] | None = None,
+) -> str:
+    """Write the card of a model; `summary` tells of the other runs, where there are several."""
+    task = prepared.task
+    labels = getattr(task, "labels", ())
+    shown = ", ".join(str(label) for label in labels[:MAX_LABELS_SHOWN]) + (
+        " …" if len(labels) > MAX_LABELS_SHOWN else ""
+    )
+    lines = [
+        "---\nlibrary_name: albert-lite\ntags: [albert]\n---",
+        f"# An ALBERT for {prepared.name}\n",
+        f"A {task.kind} model" + (f" for the labels: {shown}." if labels else ".") + "\n",
+        "| on dev | |\n|---|---|",
+        *(f"| {name.removeprefix('valid_').replace('_', ' ')} | {value:.4f} |" for name, value in scores.items()),
+        f"| {task.best.replace('_', ' ')} without reading | {prepared.baseline:.4f} |\n",
+    ]
+    if summary is not None:
+        lines.append(_spread(summary))
+    lines += [
+        f"- started from: {prepared.model} (weights sha256 {prepared.start.fingerprint[:16]})",
+        f"- data: {prepared.items.examples:,} training examples, fingerprint {prepared.data[:16]}",
+        f"- rate {settings.optimizer.lr}, batch {settings.train.batch_size}, {settings.train.steps:,} steps at most, "
+        f"sequences of {task.max_length} tokens at most",
+        f"- command: `{shlex.join(['albert', *sys.argv[1:]])}`",
+        "\nDev chose the best step and the best run, so these scores are a little too good.\n",
+    ]
+    return "\n".join(lines)
+
+
+def _spread(summary: Mapping[str, Any]) -> str:
+    if "median" not in summary:
+        return ""
+    return (
+        f"The best of {len(summary['runs'])} runs: median {summary['median']:.4f}, mean {summary['mean']:.4f}, "
+        f"from {summary['lowest']:.4f} to {summary['highest']:.4f}, deviation {summary['deviation']:.4f}.\n"
+    )

@@ -1,0 +1,74 @@
+"""What the dev scores of a run mean: a new best model, time to stop, or a run that learns nothing.
+
+Large ALBERTs are known for runs that never leave the majority class (facts D2). A run is held to have learnt nothing
+when, after the warm-up and a third of what follows, its best score does not beat the best decision that reads no text.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from albert.model.config import AlbertConfig
+from albert.tasks.finetuning import FinetuneSettings
+from albert.train.checkpoint import TrainState
+
+log = logging.getLogger(__name__)
+
+MARGIN = 0.01  # a correlation of 0.01 beats the constant's 0 by luck
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges every evaluation; `keep` saves the model, and is called at each new best."""
+
+    best: str  # the name of the score that decides
+    baseline: float  # that score without reading
+    settings: FinetuneSettings
+    config: AlbertConfig
+    keep: Callable[[], None]
+    give_up: bool  # end a run that learns nothing, rather than only say so
+
+    def __call__(self, state: TrainState, evaluation: dict[str, float]) -> bool:
+        """Note the evaluation in the state; True ends the run."""
+        if self.best not in evaluation:  # another process evaluates
+            return False
+        score = evaluation[self.best]
+        if math.isfinite(score) and (state.best_score is None or score > state.best_score):
+            state.best_score, state.best_step = score, state.step
+            self.keep()
+        warmup = self.settings.optimizer.warmup_steps or 0
+        patience, every = self.settings.tune.patience, self.settings.train.eval_every
+        if patience is not None and state.step > warmup and state.step - state.best_step >= patience * every:
+            log.info("step %d: no better score since step %d: stopping early", state.step, state.best_step)
+            return True
+        doubt = warmup + (self.settings.train.steps - warmup) / 3
+        if state.step < doubt or self.has_learnt(state):
+            return False
+        if state.step - every < doubt:  # once is enough
+            log.warning("step %d: %s", state.step, self.explain(state))
+        return self.give_up
+
+    def has_learnt(self, state: TrainState) -> bool:
+        """Tell whether the best score beats the decision that reads no text."""
+        return state.best_score is not None and state.best_score > self.baseline + MARGIN
+
+    def explain(self, state: TrainState) -> str:
+        """Say that a run has learnt nothing, and what to change."""
+        score = "no score" if state.best_score is None else f"{state.best_score:.3f}"
+        name = self.best.removeprefix("valid_")
+        lr, warmup = self.settings.optimizer.lr, self.settings.optimizer.warmup_steps or 0
+        assert isinstance(lr, float)
+        advice = [
+            f"a lower rate (--set optimizer.lr={lr / 2:.2g})",
+            f"a longer warm-up (--set optimizer.warmup_steps={max(2 * warmup, self.settings.train.steps // 5)})",
+            f"another seed (--set train.seed={self.settings.train.seed + 1})",
+        ]
+        if self.config.hidden_dropout_prob:
+            advice.append("no dropout (--set tune.dropout=0.0; v2 models were trained without)")
+        return (
+            f"best {name} {score}, and {self.baseline:.3f} without reading a word: this run has learnt nothing yet. "
+            f"Try {', '.join(advice)}, or --retry"
+        )

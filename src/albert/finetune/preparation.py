@@ -1,0 +1,99 @@
+"""What the runs of a fine-tuning have in common: task, start, settings, encoded examples, and what blindness scores."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from albert.errors import DataError
+from albert.finetune.start import Start
+from albert.tasks.finetuning import AnyTask, FinetuneSettings, Items, encode_items
+from albert.tasks.request import Opened
+from albert.tasks.task import Example
+from albert.tasks.tuning import resolve, resolve_length, table_row
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything a run needs but a seed and a place."""
+
+    name: str  # of the task: mrpc, classification
+    model: str  # as it was given
+    task: AnyTask
+    start: Start
+    items: Items
+    dev: Mapping[str, Sequence[Example]]  # the first decides
+    settings: FinetuneSettings  # nothing left open
+    baseline: float  # the deciding score without reading
+    data: str  # fingerprint
+    columns: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    @property
+    def deciding(self) -> str:
+        """Name the metric that decides which model is best."""
+        return f"valid_{self.task.best}"
+
+    def identity(self, settings: FinetuneSettings) -> dict[str, Any]:
+        """Say what makes a run this run: another one on its folder is refused."""
+        return {
+            "stage": "finetune",
+            "task": {"name": self.name, "kind": self.task.kind, **self.task.remembered()},
+            "model": self.model,
+            "weights": self.start.fingerprint,
+            "data": self.data,
+            "examples": {"train": self.items.examples, "dev": {name: len(rows) for name, rows in self.dev.items()}},
+            "settings": settings.model_dump(),
+        }
+
+
+def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
+    """Find the model, fill in the settings, encode the training examples."""
+    splits, name = opened.splits, opened.name or opened.task.kind
+    dev = {key: rows for key, rows in splits.dev.items() if rows}
+    if not dev:
+        raise DataError("there are no dev examples to choose the best model by: give --dev, or more rows")
+    start = Start.find(model)
+    row = table_row(name, opened.task, model=model)
+    length = resolve_length(settings, opened.task, start.config, row=row)
+    task: AnyTask = replace(opened.task, max_length=length)  # type: ignore[type-var]
+    items = encode_items(task, splits.train, start.tokenizer)
+    deciding = next(iter(dev.values()))
+    resolved = resolve(
+        settings,
+        start.config,
+        row=row,
+        examples=items.examples,
+        items=len(items.items),
+        dev=sum(len(rows) for rows in dev.values()),
+    )
+    blind = task.blind(splits.train)
+    baseline = task.score(deciding, [blind(example) for example in deciding])[task.best] if blind else 0.0
+    return Prepared(
+        name=name,
+        model=model,
+        task=task,
+        start=start,
+        items=items,
+        dev=dev,
+        settings=resolved,
+        baseline=baseline,
+        data=opened.fingerprint,
+        columns=opened.columns,
+        notes=(*opened.notes, *_notes(name, start, task, settings)),
+    )
+
+
+def _notes(name: str, start: Start, task: AnyTask, settings: FinetuneSettings) -> list[str]:
+    if settings.tune.start == "random":
+        return ["all weights are new: only the shape and the tokenizer of the model are used"]
+    if start.keeps_head(task):
+        return ["the model's own head for these labels is taken over"]
+    chained = "classifier" in start.heads
+    if name in ("rte", "sts-b", "mrpc") and not chained:
+        return ["a new head; the paper starts RTE, STS-B and MRPC from a model tuned on MNLI (--model MNLI-RUN)"]
+    return ["a new head on the encoder of a tuned model" if chained else "a new head"]

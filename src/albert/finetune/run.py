@@ -1,0 +1,173 @@
+"""One fine-tuning run: one seed, one folder, the one training loop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from albert.errors import ModelError
+from albert.files import read_json, write_json
+from albert.finetune.card import model_card
+from albert.finetune.judge import Judge
+from albert.finetune.preparation import Prepared
+from albert.inference.predictor import Predictor
+from albert.model import Albert
+from albert.model.folder import save_model
+from albert.optim import build_optimizer
+from albert.tasks.finetuning import AnyTask, FinetuneJob, FinetuneSettings
+from albert.tasks.remembered import TASK_FILE, task_json
+from albert.train.history import read_history
+from albert.train.loop import BadLoss, Progress, train
+from albert.train.run import RunFolder, own_run
+from albert.train.settings import with_precision
+from albert.train.world import World
+
+log = logging.getLogger(__name__)
+
+SUMMARY = "summary.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: what its summary.json holds."""
+
+    folder: str
+    seed: int
+    lr: float
+    steps: int  # done
+    best_step: int
+    score: float | None  # the deciding one, at the best step
+    scores: dict[str, float]  # all of that step
+    learnt: bool  # more than deciding without reading
+    ended_early: bool
+    problem: str | None = None  # what to know before using it
+
+
+def run_once(
+    prepared: Prepared,
+    out: Path,
+    *,
+    settings: FinetuneSettings,
+    world: World,
+    give_up: bool = False,
+    observe: Callable[[Progress], None] = lambda _: None,
+) -> Outcome:
+    """Train with one seed into a run folder whose `model` is the best by dev; a finished run is only read.
+
+    With `give_up` a run that learns nothing ends early, and a loss that explodes is an outcome rather than an error.
+    """
+    with own_run(out, prepared.identity(settings), world) as run:
+        world.wait()
+        if (out / SUMMARY).exists():
+            return Outcome(**read_json(out / SUMMARY))
+        try:
+            outcome = _train(prepared, out, settings=settings, world=world, run=run, give_up=give_up, observe=observe)
+        except BadLoss as problem:
+            if not give_up:
+                raise
+            outcome = _failed(out, settings, str(problem))
+        if world.is_first:
+            write_json(out / SUMMARY, asdict(outcome))
+        world.wait()
+    return outcome
+
+
+def _train(
+    prepared: Prepared,
+    out: Path,
+    *,
+    settings: FinetuneSettings,
+    world: World,
+    run: RunFolder | None,
+    give_up: bool,
+    observe: Callable[[Progress], None],
+) -> Outcome:
+    peak, warmup = settings.optimizer.lr, settings.optimizer.warmup_steps
+    assert isinstance(peak, float)
+    assert warmup is not None
+    model = prepared.start.build(prepared.task, settings.tune, seed=settings.train.seed).to(world.device)
+    model.encoder.checkpointing = settings.train.checkpointing
+    dev = DevScores(model, prepared, world=world)
+
+    def keep() -> None:
+        card = model_card(prepared, settings, scores=dev.last)
+        extra = {TASK_FILE: task_json(dev.settled, columns=prepared.columns)}
+        save_model(model, out / "model", tokenizer=prepared.start.tokenizer, card=card, extra=extra)
+
+    judge = Judge(prepared.deciding, prepared.baseline, settings, config=model.config, keep=keep, give_up=give_up)
+
+    def note(progress: Progress) -> None:
+        assert run is not None
+        run.log(progress.step, progress.metrics)
+        observe(progress)
+
+    trained = train(
+        FinetuneJob(model, prepared.task, prepared.items, settings=settings.train, world=world, score=dev.score),
+        build_optimizer(settings.optimizer.name, model, lr=peak, weight_decay=settings.optimizer.weight_decay),
+        settings=with_precision(settings.train, world.device),
+        rates=settings.optimizer,
+        peak=peak,
+        warmup=warmup,
+        folder=out,
+        world=world,
+        observe=note,
+        resumed=run.resume_metrics if run else lambda _: None,
+        judge=judge,
+    )
+    state = trained.state
+    learnt = world.sum([float(judge.has_learnt(state))])[0] > 0  # the first process knows
+    if world.is_first and not (out / "model").exists():
+        raise ModelError(f"{out / 'model'}: is gone, and the run is finished: choose another folder and run it again")
+    return Outcome(
+        folder=out.name,
+        seed=settings.train.seed,
+        lr=peak,
+        steps=state.step,
+        best_step=state.best_step,
+        score=state.best_score,
+        scores=_scores_at(out, state.best_step) if world.is_first else {},
+        learnt=learnt,
+        ended_early=state.ended,
+        problem=None if learnt else judge.explain(state),
+    )
+
+
+class DevScores:
+    """Scores a model on the dev sets, through the one inference path; the first set decides."""
+
+    def __init__(self, model: Albert, prepared: Prepared, *, world: World) -> None:
+        self._predictor, self._dev = Predictor(model, prepared.start.tokenizer), prepared.dev
+        self._task, self._world = prepared.task, world
+        self.settled: AnyTask = prepared.task  # with the settings that the first set chose
+        self.last: dict[str, float] = {}
+
+    def score(self, step: int) -> dict[str, float]:
+        """Score all dev sets in the first process; the others wait, and know nothing."""
+        if not self._world.is_first:
+            return {}
+        self.last = {}
+        for number, (name, examples) in enumerate(self._dev.items()):
+            task = self.settled if number else self._task
+            predictions = list(self._predictor.predict(task, examples))
+            if not number:
+                self.settled = task.settled(examples, predictions)
+            prefix = f"valid_{name}_" if number else "valid_"
+            self.last |= {f"{prefix}{key}": value for key, value in task.score(examples, predictions).items()}
+        return self.last
+
+
+def _scores_at(folder: Path, step: int) -> dict[str, float]:
+    """Give the dev scores that were logged at a step."""
+    found: dict[str, float] = {}
+    for line in read_history(folder).metrics:
+        if line["step"] == step:
+            found |= {name: value for name, value in line.items() if name.startswith("valid_")}
+    return found
+
+
+def _failed(out: Path, settings: FinetuneSettings, problem: str) -> Outcome:
+    lr = settings.optimizer.lr
+    assert isinstance(lr, float)
+    return Outcome(out.name, settings.train.seed, lr, 0, 0, None, {}, learnt=False, ended_early=True, problem=problem)

@@ -1,0 +1,132 @@
+"""Several runs of one fine-tuning: other seeds, and other rates for runs that learnt nothing.
+
+Small tasks vary by several points from seed to seed, so one run says little (the paper gives medians of 5). Every run
+has a folder of its own in the common one; summary.json has them all, with median, mean and spread, and is written
+after each. More seeds can be asked for later: those that are there stay.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean, median, stdev
+from typing import Any
+
+from albert.files import atomic_folder, write_json
+from albert.finetune.card import model_card
+from albert.finetune.preparation import Prepared
+from albert.finetune.run import SUMMARY, Outcome, run_once
+from albert.tasks.finetuning import FinetuneSettings
+from albert.train.loop import Progress
+from albert.train.run import own_run
+from albert.train.world import World
+
+MAX_RETRIES = 3
+OTHER_SEED = 1_000_003  # from a seed to that of its next attempt: far from anybody's 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Finetuned:
+    """What a fine-tuning gave: all its runs, and the one whose model is kept, best by dev."""
+
+    folder: Path
+    deciding: str
+    baseline: float
+    runs: tuple[Outcome, ...]
+    chosen: Outcome
+
+    def final_runs(self) -> list[Outcome]:
+        """Give one run a seed: attempts that were given up don't count where a later one was made."""
+        kept: dict[str, Outcome] = {}
+        for run in self.runs:
+            before = kept.get(key := run.folder.partition("-retry-")[0])
+            if before is None or _rank(run) > _rank(before):
+                kept[key] = run
+        return list(kept.values())
+
+    def summary(self) -> dict[str, Any]:
+        """Give the contents of summary.json."""
+        scores = [run.score for run in self.final_runs() if run.score is not None]
+        figures: dict[str, float] = {}
+        if scores:
+            figures = {"median": median(scores), "mean": mean(scores), "lowest": min(scores), "highest": max(scores)}
+            figures["deviation"] = stdev(scores) if len(scores) > 1 else 0.0
+        return {
+            "score": self.deciding.removeprefix("valid_"),
+            "baseline": self.baseline,
+            **figures,
+            "chosen": self.chosen.folder,
+            "runs": [asdict(run) for run in self.runs],
+        }
+
+
+def run_seeds(
+    prepared: Prepared,
+    out: Path,
+    *,
+    seeds: int,
+    retry: bool,
+    world: World,
+    observe: Callable[[Progress], None] = lambda _: None,
+) -> Finetuned:
+    """Run several seeds into folders `seed-N` of `out`; with `retry`, attempts that learn nothing are made again."""
+    runs: list[Outcome] = []
+    with own_run(out, prepared.identity(prepared.settings) | {"several": True}, world):
+        world.wait()
+        for number in range(seeds):
+            for folder, settings in _attempts(prepared.settings, number, retries=MAX_RETRIES if retry else 0):
+                outcome = run_once(
+                    prepared,
+                    out / folder,
+                    settings=settings,
+                    world=world,
+                    give_up=retry,
+                    observe=lambda progress, done=number: observe(_overall(progress, done=done, seeds=seeds)),  # type: ignore[misc]
+                )
+                runs.append(outcome)
+                if world.is_first:
+                    write_json(out / SUMMARY, _gather(prepared, out, runs).summary())
+                if outcome.learnt:
+                    break
+        result = _gather(prepared, out, runs)
+        if world.is_first:
+            _keep_best(prepared, out, result)
+    return result
+
+
+def _attempts(settings: FinetuneSettings, number: int, *, retries: int) -> Iterator[tuple[str, FinetuneSettings]]:
+    """Yield the folder and the settings of a seed, then those of its further attempts, each at half the rate."""
+    first = settings.train.seed + number
+    lr = settings.optimizer.lr
+    assert isinstance(lr, float)
+    for attempt in range(retries + 1):
+        train = settings.train.model_copy(update={"seed": (first + attempt * OTHER_SEED) % 2**32})
+        optimizer = settings.optimizer.model_copy(update={"lr": lr / 2**attempt})
+        folder = f"seed-{first}" + (f"-retry-{attempt}" if attempt else "")
+        yield folder, settings.model_copy(update={"train": train, "optimizer": optimizer})
+
+
+def _overall(progress: Progress, *, done: int, seeds: int) -> Progress:
+    return Progress(done * progress.steps + progress.step, seeds * progress.steps, progress.metrics)
+
+
+def _rank(run: Outcome) -> tuple[bool, float]:
+    return run.learnt, run.score if run.score is not None else float("-inf")
+
+
+def _gather(prepared: Prepared, out: Path, runs: list[Outcome]) -> Finetuned:
+    return Finetuned(out, prepared.deciding, prepared.baseline, tuple(runs), chosen=max(runs, key=_rank))
+
+
+def _keep_best(prepared: Prepared, out: Path, result: Finetuned) -> None:
+    """Copy the best model, with a card that tells of all runs."""
+    source = out / result.chosen.folder / "model"
+    if not source.is_dir():  # every attempt exploded before its first evaluation
+        return
+    with atomic_folder(out / "model") as temporary:
+        for path in source.iterdir():
+            shutil.copy2(path, temporary / path.name)
+        card = model_card(prepared, prepared.settings, scores=result.chosen.scores, summary=result.summary())
+        (temporary / "README.md").write_text(card, encoding="utf-8")

@@ -1,0 +1,86 @@
+"""What a fine-tuning run starts from: a model, its tokenizer, and a head for the task.
+
+The encoder is taken over. The head is too if the model has been tuned for the same labels; for any other task it is
+new, also where its shape happens to fit. So an MNLI model is a start for RTE, STS-B and MRPC, as in the paper's
+Table 9.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from albert.errors import ModelError
+from albert.files import read_json, sha256
+from albert.model import Albert, new_model
+from albert.model.config import AlbertConfig, from_json
+from albert.model.folder import CONFIG_LIMIT, load_model, stored_heads, weights_path
+from albert.model.locate import locate
+from albert.tasks.finetuning import Freeze, TuneSettings
+from albert.tasks.task import Task
+from albert.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A model folder as a run begins with it; the weights are read anew for every run."""
+
+    folder: Path
+    config: AlbertConfig
+    heads: tuple[str, ...]
+    tokenizer: Tokenizer
+    fingerprint: str  # of the weights
+
+    @classmethod
+    def find(cls, name: str) -> Start:
+        """Find the folder that a model argument means; a run folder means its model."""
+        folder = locate(name)
+        if not (folder / "config.json").exists() and (folder / "model" / "config.json").exists():
+            folder = folder / "model"
+        values = read_json(folder / "config.json", limit=CONFIG_LIMIT)
+        if not (folder / "spiece.model").exists():
+            raise ModelError(f"{folder}: has no spiece.model: a model is tuned with its own tokenizer; put it there")
+        config = from_json(values, source=folder / "config.json")
+        tokenizer = Tokenizer.load(folder)
+        if tokenizer.vocab_size > config.vocab_size:
+            raise ModelError(
+                f"{folder}: its tokenizer has {tokenizer.vocab_size:,} pieces, its model {config.vocab_size:,}: "
+                "they do not belong together"
+            )
+        heads = stored_heads(values, source=folder / "config.json")
+        return cls(folder, config, heads, tokenizer, sha256(weights_path(folder)))
+
+    def keeps_head(self, task: Task[Any, Any, Any]) -> bool:
+        """Tell whether the model already has the head of this very task."""
+        return task.head in self.heads and task.configure(self.config) == self.config
+
+    def build(self, task: Task[Any, Any, Any], settings: TuneSettings, *, seed: int) -> Albert:
+        """Read the weights, with a head for the task; a new head, or a whole new model, is drawn with `seed`."""
+        config = task.configure(self.config)
+        if settings.dropout is not None:
+            config = config.with_settings(
+                {"hidden_dropout_prob": settings.dropout, "attention_probs_dropout_prob": settings.dropout}
+            )
+        if settings.classifier_dropout is not None:
+            config = config.with_settings({"classifier_dropout_prob": settings.classifier_dropout})
+        if settings.start == "random":
+            model = new_model(config, (task.head,), seed=seed)
+        else:
+            fresh = () if self.keeps_head(task) else (task.head,)
+            model = load_model(self.folder, (task.head,), seed=seed, config=config, fresh=fresh).model
+        freeze(model, settings.freeze)
+        return model
+
+
+def freeze(model: Albert, part: Freeze) -> None:
+    """Keep a part as it is: the embeddings, all but pooler and head (`backbone`), or all but the head (`encoder`)."""
+    if part == "none":
+        return
+    for name, parameter in model.encoder.named_parameters():
+        is_embedding, is_pooler = name.startswith("embeddings."), name.startswith("pooler.")
+        if part == "encoder" or (part == "backbone" and not is_pooler) or (part == "embeddings" and is_embedding):
+            parameter.requires_grad_(False)
