@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,9 @@ from albert.data.settings import NUM_SPECIAL
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.errors import AlbertError, UsageError
-from albert.files import sole_owner
-from albert.hardware import advise_precision
 from albert.model import Albert, new_model
 from albert.model.accounting import parameters_of, training_bytes
+from albert.model.albert import draw_waves
 from albert.model.folder import load_model, save_model
 from albert.model.locate import locate, shipped_models
 from albert.model.presets import full_name, preset
@@ -31,8 +30,8 @@ from albert.tasks.pace import Pace, measure_pace
 from albert.tasks.pretraining import PretrainJob, PretrainSettings, count_micro_batches, example_settings, phases
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, Trained, train
-from albert.train.run import RunFolder
-from albert.train.settings import TrainSettings
+from albert.train.run import RunFolder, own_run
+from albert.train.settings import with_precision
 from albert.train.world import World, join_world
 
 log = logging.getLogger(__name__)
@@ -48,8 +47,13 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
         changes = {"vocab_size": store.tokenizer.vocab_size} | settings.model
         if longest > preset(name).max_position_embeddings:
             changes.setdefault("max_position_embeddings", longest)
-        return new_model(preset(name).with_settings(changes), HEADS, seed=settings.train.seed)
+        model = new_model(preset(name).with_settings(changes), HEADS, seed=settings.train.seed)
+        if settings.positions == "waves":
+            draw_waves(model)
+        return model
     folder = locate(name)
+    if settings.positions != "random":
+        raise UsageError(f"positions='{settings.positions}' is how a new model starts; {folder} has its own")
     loaded = load_model(folder, HEADS, seed=settings.train.seed)
     if fixed := sorted(set(settings.model) - CHANGEABLE):
         raise UsageError(f"model.{fixed[0]}: a model folder keeps its shape; only depth and dropout can change")
@@ -136,7 +140,7 @@ def pretrain(
             "store": store.fingerprint,
             "valid": valid.fingerprint if valid else None,
         }
-        with _owned(out, identity, world) as run, _reported(run, world):
+        with own_run(out, identity, world) as run, _reported(run, world):
             world.wait()
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
@@ -153,7 +157,7 @@ def pretrain(
             trained = train(
                 job,
                 optimizer,
-                settings=_with_precision(settings.train, world),
+                settings=with_precision(settings.train, world.device),
                 rates=settings.optimizer,
                 peak=peak,
                 warmup=warm,
@@ -165,24 +169,6 @@ def pretrain(
             if world.is_first:
                 save_model(network, out / "model", tokenizer=store.tokenizer)
         return Pretrained(out, plan, trained)
-
-
-def _with_precision(settings: TrainSettings, world: World) -> TrainSettings:
-    """Resolve `auto` to what this device is good at."""
-    if settings.precision != "auto":
-        return settings
-    kind: Any = world.device.type
-    return settings.model_copy(update={"precision": advise_precision(kind)})
-
-
-@contextmanager
-def _owned(folder: Path, identity: dict[str, Any], world: World) -> Iterator[RunFolder | None]:
-    """Hold the run folder in the first process."""
-    if not world.is_first:
-        yield None
-        return
-    with sole_owner(folder), closing(RunFolder(folder, identity)) as run:
-        yield run
 
 
 @contextmanager
@@ -240,7 +226,7 @@ def _with_pace(plan: Plan, model: Albert, store: TokenStore, settings: PretrainS
         model,
         build_optimizer(settings.optimizer.name, model, lr=plan.peak_rate),
         store,
-        settings=settings.model_copy(update={"train": _with_precision(settings.train, world)}),
+        settings=settings.model_copy(update={"train": with_precision(settings.train, world.device)}),
         mean_length=plan.mean_length,
         world=world,
     )

@@ -267,7 +267,7 @@ def test_an_empty_store_is_refused(make_store):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_length": 63}, "max_length=63 is out of range: use 64 to 8192 tokens"),
+        ({"max_length": 15}, "max_length=15 is out of range: use 16 to 8192 tokens"),
         ({"max_length": 8193}, "max_length=8193"),
         ({"objective": "spo"}, "did you mean 'sop'"),
         ({"short_prob": -0.1}, "short_prob=-0.1"),

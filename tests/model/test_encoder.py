@@ -12,6 +12,7 @@ import torch
 from albert.batch import Batch, pack
 from albert.errors import DataError, UsageError
 from albert.model import Albert, AlbertConfig, Packed, new_model
+from albert.model.albert import draw_waves
 from albert.model.encoder import Encoder, LayerNorm
 from albert.model.losses import cross_entropy
 
@@ -252,3 +253,14 @@ def test_the_encoder_is_an_ordinary_module() -> None:
     encoder = Encoder(AlbertConfig(**SMALL))
     assert isinstance(encoder, torch.nn.Module)
     assert len(list(encoder.parameters())) == len({id(p) for p in encoder.parameters()})
+
+
+def test_positions_can_start_as_waves_that_are_alike_where_they_are_near() -> None:
+    model = model_of(embedding_size=63)
+    draw_waves(model)
+    weight = model.encoder.embeddings.position.weight.detach()
+    alike = torch.nn.functional.cosine_similarity(weight[:1], weight[:20])
+    assert weight.pow(2).mean().sqrt() == pytest.approx(model.config.initializer_range, rel=0.02)
+    assert (alike[1:8].diff() < 0).all()
+    other = torch.nn.functional.cosine_similarity(weight[300:301], weight[300:320])
+    torch.testing.assert_close(alike, other, atol=0.02, rtol=0)  # the same distance looks the same anywhere

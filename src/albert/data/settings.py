@@ -13,7 +13,7 @@ from albert.errors import UsageError, did_you_mean
 
 Objective = Literal["sop", "nsp", "none"]
 
-SHORTEST, LONGEST = 64, 8192  # the sequence lengths that can be asked for
+SHORTEST, LONGEST = 16, 8192  # the sequence lengths that can be asked for
 NUM_SPECIAL = 3  # [CLS], [SEP], [SEP]
 
 

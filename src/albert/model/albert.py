@@ -6,6 +6,7 @@ truncated normal (Google's initialisation) with a generator of its own. Knows no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -96,3 +97,20 @@ def initialise(module: nn.Module, std: float, *, generator: torch.Generator) -> 
             nn.init.ones_(part.weight)
         if isinstance(bias := getattr(part, "bias", None), nn.Parameter):
             nn.init.zeros_(bias)
+
+
+@torch.no_grad()
+def draw_waves(model: Albert) -> None:
+    """Start the position embeddings as sines and cosines of 2π to 200π positions instead of noise, at the same size.
+
+    Neighbours then look alike from the first step, so that attention to a neighbour is one pattern to learn and not one
+    a position; and a position that was never seen is like those beside it, which matters when the length grows.
+    """
+    weight = model.encoder.embeddings.position.weight
+    places = torch.arange(weight.shape[0], device=weight.device)
+    waves = torch.arange(0, weight.shape[1], 2, device=weight.device)
+    angles = places.unsqueeze(1) * torch.exp(-math.log(100) * waves / weight.shape[1])  # [positions, E / 2]
+    both = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(
+        1
+    )  # in turn: [positions, E], one more if E is odd
+    weight.copy_(both[:, : weight.shape[1]] * math.sqrt(2) * model.config.initializer_range)
