@@ -142,9 +142,6 @@ def test_a_store_that_is_damaged_or_not_there_ends_with_3(albert: Callable[..., 
     code, _, err = albert("data", "check", "store")
     assert code == 3
     assert "shard-000000.bin" in err
-    code, _, err = albert("data", "check", "text.txt")
-    assert code == 2
-    assert "name the folder of a token store" in err
 
 
 def test_a_build_never_imports_torch(folder: Path) -> None:

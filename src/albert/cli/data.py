@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from albert.cli import examples as example_text
-from albert.cli import stores
+from albert.cli import stores, tables
 from albert.cli.progress import progress_line
-from albert.errors import Interrupted, UsageError
+from albert.errors import DataError, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from albert.data.build import BuildProgress
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from albert.data.store import TokenStore
     from albert.tokenizer import Tokenizer
 
-app = typer.Typer(no_args_is_help=True, help="Turn text into the token store that pre-training reads.")
+app = typer.Typer(
+    no_args_is_help=True, help="Turn text into the token store that pre-training reads; check stores and labelled data."
+)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -94,17 +96,30 @@ def _plan(
 
 @app.command()
 def check(
-    store: Annotated[Path, typer.Argument(help="Folder of a token store.")],
-    examples: Annotated[int, typer.Option(min=0, help="Training examples to show.")] = 3,
-    length: Annotated[int, typer.Option(help="Tokens of the longest example.")] = 128,
+    data: Annotated[Path, typer.Argument(help="Folder of a token store, or labelled data: a table, a GLUE folder, …")],
+    task: Annotated[str | None, typer.Option(help="Task of labelled data; else found by its columns.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="A column by its role: --columns text=body --columns label=topic.")
+    ] = None,
+    dev: Annotated[Path | None, typer.Option(help="Dev data, checked against the classes of the data.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data with labels, checked in the same way.")] = None,
+    examples: Annotated[int, typer.Option(min=0, help="Training examples of a store to show.")] = 3,
+    length: Annotated[int, typer.Option(help="Tokens of the longest example of a store.")] = 128,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a store and show what is in it: counts, lengths, copies, and examples as the model will see them."""
+    """Show what is in a token store, or in labelled data: task, columns, classes, lengths, every problem by line."""
+    from albert.data.store import MANIFEST
+
+    if data.is_dir() and ((data / MANIFEST).exists() or any(data.glob("shard-*.bin"))):
+        _check_store(data, examples, length, as_json=as_json)
+    else:
+        _check_labelled(data, task, columns or [], dev=dev, test=test, as_json=as_json)
+
+
+def _check_store(store: Path, examples: int, length: int, *, as_json: bool) -> None:
     from albert.data.check import check_store
     from albert.data.store import TokenStore
 
-    if store.is_file():
-        raise UsageError(f"{store}: is a file: name the folder of a token store")
     opened = TokenStore.open(store)
     with progress_line("checking") as show:
         found = check_store(opened, progress=lambda done: show(done, ""))
@@ -115,6 +130,20 @@ def check(
         return
     print(stores.check_text(facts, found))
     _print_examples(opened, shown)
+
+
+def _check_labelled(
+    data: Path, task: str | None, columns: list[str], *, dev: Path | None, test: Path | None, as_json: bool
+) -> None:
+    from albert.cli.finetune import parse_columns
+    from albert.tasks.catalog import DataRequest
+
+    checks = tables.check_labelled(DataRequest(data, task, dev=dev, test=test, columns=parse_columns(columns)))
+    print(_json({"checks": checks}) if as_json else "\n\n".join(tables.labelled_text(facts) for facts in checks))
+    count = sum(facts["num_problems"] for facts in checks)
+    if count:
+        first = next(facts["problems"][0] for facts in checks if facts["problems"])
+        raise DataError(f"{stores.number_of(count, 'problem')}, the first: {first}")
 
 
 def _examples(store: TokenStore, count: int, length: int) -> list[dict[str, Any]]:

@@ -236,7 +236,8 @@ def _label_column(table: _Table, task: str | None) -> tuple[str | None, str]:
     if name := table.called(order or (*LABELS, *LABELS_MANY, *NUMBERS)):
         return name, f"label = {name!r}: by its name"
     taken = set(table.told.values())
-    others = [name for name in table.names if plain(name) not in IGNORED and name not in taken]
+    usual = {*IGNORED, *TEXTS, *(name for pair in PAIRS for name in pair)}
+    others = [name for name in table.names if plain(name) not in usual and name not in taken]
     flags = [name for name in others if table.is_flag(name)]
     if len(flags) >= 2:
         return ",".join(flags), f"label = {len(flags)} columns of 0 and 1, a class each: {', '.join(flags)}"

@@ -20,7 +20,7 @@ from albert.tasks import choice_tables, conll, glue, questions, race, tag_tables
 from albert.tasks.request import DataRequest, Opened
 from albert.tasks.task import Example, Task
 
-__all__ = ["FAMILIES", "DataRequest", "Family", "Opened", "open_data", "read_inputs", "task_names"]
+__all__ = ["FAMILIES", "DataRequest", "Family", "Opened", "open_data", "read_inputs", "recognise", "task_names"]
 
 AnyTask = Task[Any, Any, Any]
 
@@ -75,7 +75,7 @@ def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
     """
     if not request.data.exists():
         raise DataError(f"{request.data}: no such file or folder: check the path")
-    request = replace(request, task=_official_name(request.task) if request.task else _recognise(request.data))
+    request = replace(request, task=_official_name(request.task) if request.task else recognise(request.data))
     name = request.task or (task.kind if task is not None else None)
     if name is None:  # by its columns; the family looks again, and says why
         name = detect(list(islice(read_rows(request.data), DETECT_ROWS)), request.data, columns=request.columns).task
@@ -94,7 +94,8 @@ def _official_name(name: str) -> str:
     return found
 
 
-def _recognise(path: Path) -> str | None:
+def recognise(path: Path) -> str | None:
+    """Name the task of a path that speaks for itself; None: look at its columns."""
     return next((name for family in FAMILIES if family.recognise and (name := family.recognise(path))), None)
 
 
