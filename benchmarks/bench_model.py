@@ -1,10 +1,11 @@
-"""Our model against transformers': forward, training step, and memory, on the same weights and the same texts.
+"""Our model against transformers': forward, and the memory of a training step, on the same weights and texts.
 
 Rounds are interleaved (ours, theirs, ours, …) and the median ratio is printed. transformers gets what its users do:
 sdpa attention, batches padded to the longest text, `AlbertForPreTraining` with labels -100 where nothing is masked.
-"share of matmul" is the time of the bare matrix products of the step over the time of our step. Run nothing beside it.
+"share of matmul" is the time of the bare matrix products over the time of our pass. Run nothing beside it. The speed of
+training is bench_training.py's.
 
-    python benchmarks/bench_model.py [--rounds 5] [--only forward|step|memory] [--record]
+    python benchmarks/bench_model.py [--rounds 5] [--only forward|memory] [--record]
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from padded import pad
 from recording import data_folder, print_table, record
 
-from albert.model import Albert, AlbertConfig, Packed, new_model, preset  # first: it sets the CPU up
+from albert.model import Albert, AlbertConfig, new_model, preset  # first: it sets the CPU up
 
 import numpy as np  # isort: skip
 import torch  # isort: skip
 import transformers  # isort: skip
 
-from albert.batch import Batch, pack
+from albert.batch import Batch, PretrainingBatch, pack
+from albert.hardware import keep_memory
 from albert.model.folder import load_model, save_model
 from albert.model.losses import cross_entropy
 from albert.tokenizer import Tokenizer
@@ -74,13 +77,8 @@ def random_batches(lengths: list[int], size: int, vocab: int) -> list[Batch]:
     return [pack([rng.integers(5, vocab, n) for n in group]) for group in groups]
 
 
-def padded(batch: Batch) -> dict[str, torch.Tensor]:
-    size = (len(batch.lengths), int(batch.lengths.max()))
-    ids, mask = torch.zeros(size, dtype=torch.long), torch.zeros(size, dtype=torch.long)
-    for row, (start, length) in enumerate(zip(batch.starts, batch.lengths, strict=True)):
-        ids[row, :length] = torch.from_numpy(batch.token_ids[start : start + length])
-        mask[row, :length] = 1
-    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}
+def tensors(batch: Batch) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(array) for name, array in pad(batch).items()}
 
 
 def both_models(config: AlbertConfig) -> tuple[Albert, transformers.AlbertForPreTraining]:
@@ -104,69 +102,45 @@ def interleave(
     return times
 
 
-def masked(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+def masked(batch: Batch) -> PretrainingBatch:
+    """Have 15% of the tokens predicted, and every order."""
     rng = np.random.default_rng(1)
     count = max(1, round(0.15 * batch.token_ids.size))
     positions = np.sort(rng.choice(batch.token_ids.size, count, replace=False))
-    return torch.from_numpy(positions), torch.from_numpy(batch.token_ids[positions])
+    return PretrainingBatch(
+        token_ids=batch.token_ids,
+        segment_ids=batch.segment_ids,
+        lengths=batch.lengths,
+        masked_positions=positions,
+        masked_labels=batch.token_ids[positions],
+        order_labels=np.zeros_like(batch.lengths),
+    )
 
 
-def our_step(model: Albert, batch: Batch, optimizer: torch.optim.Optimizer | None) -> float:
-    packed = Packed.from_batch(batch)
-    positions, labels = masked(batch)
-    encoded = model(packed)
-    order = torch.zeros(len(batch.lengths), dtype=torch.long)
-    loss = cross_entropy(model.mlm_logits(encoded, positions), labels)
-    loss = loss + cross_entropy(model.heads["order"](encoded.pooled), order)
-    loss.backward()
-    if optimizer is not None:
-        optimizer.step()
-        optimizer.zero_grad()
-    return loss.item()
+def our_gradients(model: Albert, batch: PretrainingBatch) -> None:
+    encoded = model(batch)
+    logits = model.mlm_logits(encoded, torch.from_numpy(batch.masked_positions))
+    loss = cross_entropy(logits, torch.from_numpy(batch.masked_labels))
+    del logits  # as in training, where they do not outlive the loss
+    (loss + cross_entropy(model.heads["order"](encoded.pooled), torch.from_numpy(batch.order_labels))).backward()
 
 
-def their_step(
-    model: transformers.AlbertForPreTraining, batch: Batch, optimizer: torch.optim.Optimizer | None
-) -> float:
-    inputs = padded(batch)
-    positions, labels = masked(batch)
-    flat = torch.full((batch.token_ids.size,), -100)
-    flat[positions] = labels
-    targets = torch.full(inputs["input_ids"].shape, -100)
-    for row, (start, length) in enumerate(zip(batch.starts, batch.lengths, strict=True)):
-        targets[row, :length] = flat[start : start + length]
-    order = torch.zeros(len(batch.lengths), dtype=torch.long)
-    loss = model(**inputs, labels=targets, sentence_order_label=order).loss
-    loss.backward()
-    if optimizer is not None:
-        optimizer.step()
-        optimizer.zero_grad()
-    return loss.item()
+def their_gradients(model: transformers.AlbertForPreTraining, batch: PretrainingBatch) -> None:
+    model(**tensors(batch)).loss.backward()
 
 
-def matmul_seconds(config: AlbertConfig, tokens: int, predicted: int, *, backward: bool) -> float:
-    """Time the bare matrix products of a pass (attention's own products left out, so the share is understated)."""
+def matmul_seconds(config: AlbertConfig, tokens: int) -> float:
+    """Time the bare matrix products of a forward pass (attention's left out, so the share is understated)."""
     h, f = config.hidden_size, config.intermediate_size
     steps = config.num_hidden_layers * config.inner_group_num
-    shapes = [(tokens, h, h, 4 * steps), (tokens, h, f, steps), (tokens, f, h, steps)]
-    shapes += [(tokens, config.embedding_size, h, 1)]
-    if predicted:
-        shapes += [(predicted, h, config.embedding_size, 1), (predicted, config.embedding_size, config.vocab_size, 1)]
     total = 0.0
-    for rows, inner, outer, count in shapes:
-        x, w, g = torch.randn(rows, inner), torch.randn(outer, inner), torch.randn(rows, outer)
-
-        def once(x: torch.Tensor = x, w: torch.Tensor = w, g: torch.Tensor = g) -> None:
-            torch.mm(x, w.T)
-            if backward:
-                torch.mm(g, w)
-                torch.mm(g.T, x)
-
-        once()
+    for inner, outer, count in [(h, h, 4 * steps), (h, f, steps), (f, h, steps), (config.embedding_size, h, 1)]:
+        x, w = torch.randn(tokens, inner), torch.randn(outer, inner)
+        torch.mm(x, w.T)
         spent = []
         for _ in range(3):
             start = time.perf_counter()
-            once()
+            torch.mm(x, w.T)
             spent.append(time.perf_counter() - start)
         total += count * median(spent)
     return total
@@ -176,7 +150,7 @@ def bench_forward(cases: list[Case], rounds: int) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for case in cases:
         ours, theirs = both_models(case.config)
-        inputs = [padded(batch) for batch in case.batches]
+        inputs = [tensors(batch) for batch in case.batches]
         encoder = theirs.albert.eval()
         with torch.inference_mode():
             mine, others = interleave(
@@ -184,38 +158,16 @@ def bench_forward(cases: list[Case], rounds: int) -> list[dict[str, object]]:
                 lambda encoder=encoder, inputs=inputs: [encoder(**batch) for batch in inputs],  # type: ignore[misc]
                 rounds,
             )
-            bare = sum(
-                matmul_seconds(case.config, int(batch.lengths.sum()), 0, backward=False) for batch in case.batches
-            )
-        rows.append(row("forward", case, mine, others, bare))
+            bare = sum(matmul_seconds(case.config, batch.token_ids.size) for batch in case.batches)
+        rows.append(row(case, mine, others, bare))
         print_table(rows[-1:])
     return rows
 
 
-def bench_step(cases: list[Case], rounds: int) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for case in cases:
-        ours, theirs = both_models(case.config)
-        ours.train(), theirs.train()
-        mine_opt = torch.optim.AdamW(ours.parameters(), lr=1e-4)
-        their_opt = torch.optim.AdamW(theirs.parameters(), lr=1e-4)
-        mine, others = interleave(
-            lambda ours=ours, case=case, o=mine_opt: [our_step(ours, batch, o) for batch in case.batches],  # type: ignore[misc]
-            lambda theirs=theirs, case=case, o=their_opt: [their_step(theirs, batch, o) for batch in case.batches],  # type: ignore[misc]
-            rounds,
-        )
-        bare = sum(
-            matmul_seconds(case.config, int(b.lengths.sum()), masked(b)[0].numel(), backward=True) for b in case.batches
-        )
-        rows.append(row("training step", case, mine, others, bare))
-        print_table(rows[-1:])
-    return rows
-
-
-def row(what: str, case: Case, mine: list[float], others: list[float], bare: float) -> dict[str, object]:
+def row(case: Case, mine: list[float], others: list[float], bare: float) -> dict[str, object]:
     tokens = sum(int(batch.lengths.sum()) for batch in case.batches)
     return {
-        "what": what,
+        "what": "forward",
         "case": case.name,
         "texts": sum(len(batch.lengths) for batch in case.batches),
         "tokens": tokens,
@@ -235,12 +187,13 @@ def measure_memory(who: str, shape: str) -> int:
     model.train()
     if who == "ours with checkpointing":
         model.encoder.checkpointing = True  # type: ignore[union-attr]
-    small = pack([[5, 6, 7]])
-    step = their_step if who == "theirs" else our_step
-    step(model, small, None)  # type: ignore[arg-type]  allocates the gradients
+    if who != "theirs":
+        keep_memory()  # as training does
+    gradients = their_gradients if who == "theirs" else our_gradients
+    gradients(model, masked(pack([[5, 6, 7]])))  # type: ignore[arg-type]  allocates the gradients
     rest = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak of building
-    step(model, batch, None)  # type: ignore[arg-type]
+    gradients(model, masked(batch))  # type: ignore[arg-type]
     return resident("VmHWM") - rest
 
 
@@ -276,10 +229,10 @@ def bench_memory() -> list[dict[str, object]]:
     return rows
 
 
-def cases(*, squad: int) -> list[Case]:
+def cases() -> list[Case]:
     """List base and small on batches of 32 texts of real lengths, and on full ones."""
     found = []
-    real = {"SST-2": lengths_of("SST-2", 32), "MNLI": lengths_of("MNLI", 32), "SQuAD": lengths_of("SQuAD", squad)}
+    real = {"SST-2": lengths_of("SST-2", 32), "MNLI": lengths_of("MNLI", 32), "SQuAD": lengths_of("SQuAD", 12)}
     for name, full in (("base", {128: 8, 512: 2}), ("small", {128: 64, 512: 8})):
         lengths = real | {str(length): [length] * count for length, count in full.items()}
         found += [
@@ -292,7 +245,7 @@ def cases(*, squad: int) -> list[Case]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=["forward", "step", "memory"])
+    parser.add_argument("--only", choices=["forward", "memory"])
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--measure-memory", nargs=2, metavar=("WHO", "SHAPE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -304,9 +257,7 @@ def main() -> None:
         return
     rows = []
     if options.only in (None, "forward"):
-        rows += bench_forward(cases(squad=12), options.rounds)
-    if options.only in (None, "step"):
-        rows += bench_step(cases(squad=6), options.rounds)
+        rows += bench_forward(cases(), options.rounds)
     if options.only in (None, "memory"):
         rows += bench_memory()
     if options.record:
