@@ -125,6 +125,7 @@ def pretrain(
             settings.optimizer.name,
             settings.optimizer.lr,
             batch_size=settings.train.batch_size,
+            steps=settings.train.steps,
             hidden=network.config.hidden_size,
         )
         warm = settings.optimizer.warmup_steps

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -96,7 +98,7 @@ def test_the_schedule_rises_from_zero_and_falls_to_zero_over_all_steps() -> None
     ("batch", "rate", "share"), [(256, 4.4e-4, 0.0016), (1024, 8.8e-4, 0.0063), (4096, 1.76e-3, 0.025)]
 )
 def test_the_papers_rule_is_the_square_root_of_the_batch(batch: int, rate: float, share: float) -> None:
-    assert learning_rate("lamb", "paper", batch_size=batch, hidden=768) == pytest.approx(rate, rel=1e-6)
+    assert learning_rate("lamb", "paper", batch_size=batch, steps=125_000, hidden=768) == pytest.approx(rate, rel=1e-6)
     assert warmup("paper", batch_size=batch, steps=125_000) == pytest.approx(share * 125_000, rel=0.03)
 
 
@@ -104,5 +106,14 @@ def test_our_rule_warms_up_for_at_least_100_steps_and_two_percent() -> None:
     assert warmup("auto", batch_size=64, steps=1_000) == 100
     assert warmup("auto", batch_size=64, steps=100_000) == 2_000
     assert warmup("auto", batch_size=64, steps=20) == 10
-    assert learning_rate("adamw", "auto", batch_size=64, hidden=256) < 0.00176
-    assert learning_rate("adamw", 0.123, batch_size=64, hidden=256) == 0.123
+
+
+def test_our_rule_is_set_per_optimizer_and_falls_with_width_and_length_of_the_run() -> None:
+    def rate(optimizer: Any, steps: int, hidden: int) -> float:
+        return learning_rate(optimizer, "auto", batch_size=32, steps=steps, hidden=hidden)
+
+    assert rate("lamb", 600, 128) == rate("lamb", 10_000, 256) == 0.01
+    assert rate("adamw", 600, 256) == 0.001
+    assert rate("lamb", 600, 1024) == pytest.approx(0.005)
+    assert 0.00176 / 2 < rate("lamb", 125_000, 768) < 0.00176 * 2
+    assert learning_rate("adamw", 0.123, batch_size=64, steps=600, hidden=256) == 0.123
