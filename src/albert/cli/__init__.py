@@ -13,7 +13,20 @@ from typing import Annotated
 import typer
 
 import albert
-from albert.cli import convert, data, demo, doctor, evaluate, info, pretrain, report, study, tokenizer
+from albert.cli import (
+    convert,
+    data,
+    demo,
+    doctor,
+    evaluate,
+    finetune,
+    info,
+    predict,
+    pretrain,
+    report,
+    study,
+    tokenizer,
+)
 from albert.errors import AlbertError, Interrupted, ResourceError, UsageError
 from albert.files import resource_error
 
@@ -30,7 +43,9 @@ app.command("demo")(demo.demo)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
 app.command("pretrain")(pretrain.pretrain)
+app.command("finetune")(finetune.finetune)
 app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
 app.command("convert")(convert.convert)
 app.add_typer(study.app, name="study")
 app.command("info")(info.info)

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from albert.cli.finetune import parse_columns
 from albert.cli.progress import duration, progress_line
+from albert.cli.task_scores import evaluate_task
+from albert.errors import UsageError
 
 if TYPE_CHECKING:
     from albert.evaluate import EvaluationPlan, PretrainingScores, Scores
@@ -22,21 +25,51 @@ SOURCES = {
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(metavar="RUN", help="A pre-training run, or a model folder with its heads.")],
-    data: Annotated[Path, typer.Option(help="Held-out token store (albert data build).")],
+    model: Annotated[
+        str, typer.Argument(help="A run, a model folder, or a model that comes with the package.", metavar="MODEL")
+    ],
+    data: Annotated[
+        Path,
+        typer.Option(help="Labelled data (file, GLUE, SQuAD, RACE), or a held-out token store (albert data build)."),
+    ],
+    task: Annotated[
+        str | None, typer.Option(help="Which task the data is of: mrpc, squad, … (default: found).")
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="A column by its role: --columns text=body (default: found).")
+    ] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Write decisions: .jsonl, .csv, .tsv, .json; for SQuAD's format, a folder.")
+    ] = None,
+    submission: Annotated[
+        Path | None, typer.Option(help="Decide GLUE's test sets too, into the zip that its leaderboard takes.")
+    ] = None,
     train: Annotated[
         Path | None, typer.Option(help="Token store it learnt from: measures the gap to training text on it.")
     ] = None,
     examples: Annotated[
-        int | None, typer.Option(min=1, help="Pairs of each objective (default: the run's, else 2000).")
+        int | None, typer.Option(min=1, help="So many rows, or pairs of each objective (default: all; the run's).")
     ] = None,
-    length: Annotated[int | None, typer.Option(min=1, help="Tokens a pair (default: the run's, else 128).")] = None,
+    length: Annotated[int | None, typer.Option(min=1, help="Tokens a sequence (default: as trained).")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Score a pre-trained model on held-out text: masked words, sentence order, next sentence."""
+    """Score a model: on labelled data for what it was tuned for, on a token store for what it was pre-trained for."""
+    from albert.data.store import MANIFEST, TokenStore
+
+    if not (data / MANIFEST).is_file():
+        from albert.tasks.request import DataRequest
+
+        request = DataRequest(
+            data, task=task, columns=parse_columns(columns or []), max_length=length, limit_dev=examples
+        )
+        evaluate_task(model, request, predictions=predictions, submission=submission, dry_run=dry_run, json_=json_)
+        return
+    if task or columns or predictions or submission:
+        raise UsageError(
+            f"{data}: is a token store: --task, --columns, --predictions and --submission need labelled data"
+        )
     from albert import evaluate as stage
-    from albert.data.store import TokenStore
 
     with progress_line("evaluating") as show:
         result = stage.evaluate_pretraining(

@@ -1,0 +1,181 @@
+"""`albert predict`: parse, call, print."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from albert.cli.finetune import parse_columns
+from albert.cli.progress import Show, progress_line
+from albert.errors import UsageError
+
+if TYPE_CHECKING:
+    from albert.inference.model import Model
+    from albert.inference.records import Record
+
+OTHERS = ("fill", "embed")  # what a model can do besides its own task
+A_FILE = re.compile(r"\S+\.(csv|tsv|jsonl?|parquet|txt|conll|iob2?|bio(es)?)(\.(gz|xz|zst))?", re.IGNORECASE)
+BARS = 20  # characters of a probability's bar
+
+
+def predict(
+    model: Annotated[str, typer.Argument(help="A model folder, a run, or a model that comes with the package.")],
+    source: Annotated[
+        str, typer.Argument(metavar="TEXT|FILE|-", help="A text, a file or folder of inputs, or - for standard input.")
+    ],
+    pair: Annotated[str | None, typer.Option(help="The second text of a pair.")] = None,
+    question: Annotated[str | None, typer.Option(help="What to ask about the text: answering and choosing.")] = None,
+    choice: Annotated[
+        list[str] | None, typer.Option(help="An answer to choose from: --choice yes --choice no.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="fill or embed, in place of what the model was tuned for.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="Guesses a blank.")] = 3,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="A column by its role: --columns text=body (default: found).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write: .jsonl, .csv, .tsv or .json.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Use a model: classify, answer, choose, tag, fill in or embed; results are in the order of the inputs."""
+    from albert.inference.inputs import as_file, read_examples, read_plain
+    from albert.inference.model import load
+    from albert.inference.records import decide_records, output_format
+
+    if out is not None:
+        output_format(out)  # a wrong name is said before anything is loaded
+    path = _input_path(source)
+    loaded = load(model)
+    what = _what(loaded, task)
+    decides = _decides(loaded, what, top=top)
+    if path is None and source != "-":
+        example = _example(what, source, pair=pair, question=question, choices=choice or [])
+        _finish(decide_records(loaded.predictor, decides, [example]), out, one=True, json_=json_)
+        return
+    if pair is not None or question is not None or choice:
+        raise UsageError("--pair, --question and --choice go with one text; a file has columns for them")
+    told = parse_columns(columns or [])
+    with ExitStack() as stack:
+        path = path or stack.enter_context(as_file(sys.stdin.buffer))
+        examples = read_plain(path, told) if what in OTHERS else read_examples(loaded, path, told)
+        show = stack.enter_context(progress_line("predicting"))
+        records = _counted(decide_records(loaded.predictor, decides, examples), show)
+        _finish(records, out, one=False, json_=json_)
+
+
+def _input_path(source: str) -> Path | None:
+    """Tell whether an input is a file: it exists, or it could be nothing else."""
+    if source == "-":
+        return None
+    try:
+        found = Path(source).exists()
+    except (OSError, ValueError):  # a text longer than any name, or with a NUL
+        found = False
+    if not found and A_FILE.fullmatch(source):
+        raise UsageError(f"{source}: no such file")
+    return Path(source) if found else None
+
+
+def _what(model: Model, task: str | None) -> str:
+    """Give what to do: the model's own task, fill or embed."""
+    own = model.task.kind if model.task is not None else None
+    if task is None:
+        return own or "fill"
+    if task in OTHERS or task == own or (own is not None and task == model.abilities[0]):
+        return task if task in OTHERS else str(own)
+    raise UsageError(f"--task {task}: {model.name} can {', '.join(model.abilities)}")
+
+
+def _decides(model: Model, what: str, *, top: int) -> Any:
+    match what:
+        case "fill":
+            return model.filling(top=top)
+        case "embed":
+            return model.embedding()
+    return model.task
+
+
+def _example(what: str, text: str, *, pair: str | None, question: str | None, choices: list[str]) -> Any:
+    """Make an example of what the command line says."""
+    from albert.inference.fill import PlainText
+    from albert.tasks.choice import ChoiceExample
+    from albert.tasks.classification import TextExample
+    from albert.tasks.span import QuestionExample
+    from albert.tasks.tagging import split_words
+
+    match what:
+        case "fill" | "embed":
+            return PlainText(text)
+        case "span":
+            if question is None:
+                raise UsageError("--question is missing: the model answers a question about the text")
+            return QuestionExample(question, text)
+        case "choice":
+            if question is None or len(choices) < 2:
+                raise UsageError("--question and two or more --choice are needed: the model chooses between answers")
+            return ChoiceExample(text, question, tuple(choices))
+        case "tagging":
+            return split_words(text)
+    return TextExample(text, pair)
+
+
+def _counted(records: Iterator[Record], show: Show) -> Iterator[Record]:
+    for number, record in enumerate(records, 1):
+        show(0.0, f"{number:,} inputs")
+        yield record
+
+
+def _finish(records: Iterator[Record], out: Path | None, *, one: bool, json_: bool) -> None:
+    """Write to a file, or print: a single result for people, several as JSON lines."""
+    from albert.inference.records import lines_of, write_records
+
+    if out is not None:
+        count = write_records(out, records)
+        print(json.dumps({"inputs": count, "out": str(out)}) if json_ else f"{count:,} results in {out}")
+    elif one and json_:
+        print(json.dumps(next(records), ensure_ascii=False, indent=2))
+    elif one:
+        print("\n".join(_shown(next(records))))
+    else:
+        for line in lines_of(records, "json" if json_ else "jsonl"):
+            sys.stdout.write(line)
+
+
+def _shown(record: Record) -> list[str]:
+    """Show a decision to a person."""
+    match record:
+        case {"probabilities": dict(probabilities)}:
+            chosen = record.get("labels", [record.get("label")])
+            ranked = sorted(probabilities.items(), key=lambda item: -item[1])[:10]
+            return [f"{'*' if label in chosen else ' '} {label:<20} {_bar(share)}" for label, share in ranked]
+        case {"choice": choice, "probabilities": list(probabilities), "answer": answer}:
+            lines = [
+                f"{'*' if i == choice else ' '} choice {i:<13} {_bar(share)}" for i, share in enumerate(probabilities)
+            ]
+            return [*lines, answer]
+        case {"value": float(value)}:
+            return [f"{value:.4f}"]
+        case {"answer": answer, "start": start, "end": end, "probability": share}:
+            place = f"characters {start} to {end}, " if start is not None else "no answer, "
+            return [answer or "–", f"  ({place}probability {share:.1%})"]
+        case {"spans": [*spans], "words": [*words]}:
+            rows = [(part["text"], part["type"], part) for part in spans] or [(w["text"], w["tag"], w) for w in words]
+            return [
+                f"{text:<28} {kind:<10} {p['start']:>5}–{p['end']:<5} {p['probability']:.1%}" for text, kind, p in rows
+            ]
+        case {"blanks": [*blanks]}:
+            return [
+                ", ".join(f"{guess['text'] or guess['piece']} {guess['probability']:.1%}" for guess in blank["guesses"])
+                for blank in blanks
+            ]
+    return [json.dumps(record.get("vector", record))]
+
+
+def _bar(share: float) -> str:
+    return f"{share:7.1%} {'█' * round(share * BARS)}"

@@ -1,0 +1,60 @@
+"""What files give a model to decide about: examples, one at a time, in constant memory.
+
+The columns are those that are told, then those that the model was trained on if the file has them, then what their
+names and contents suggest. Knows nothing of decisions.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from albert.data.detect import find_columns
+from albert.data.labelled import FORMATS, read_rows
+from albert.errors import DataError
+from albert.inference.fill import PlainText
+from albert.inference.model import Model
+from albert.tasks.catalog import read_inputs
+from albert.tasks.task import Example
+from albert.text.sources import source_of
+
+
+def read_examples(model: Model, path: Path, told: Mapping[str, str]) -> Iterator[Example]:
+    """Read examples of the model's own task."""
+    assert model.task is not None, "the caller has asked whether the model has a task"
+    return read_inputs(model.task, path, _known_columns(model.columns, path) | dict(told))
+
+
+def read_plain(path: Path, told: Mapping[str, str]) -> Iterator[PlainText]:
+    """Read texts by themselves, to fill or to embed."""
+    columns: Mapping[str, str] | None = None
+    for row in read_rows(path):
+        columns = columns or find_columns(row, told)
+        text = row.values.get(columns["text"])
+        if text is not None and not isinstance(text, str):
+            raise DataError(f"{row.place}: column {columns['text']!r} holds {text!r}, must be text")
+        yield PlainText(text or "", place=row.place)
+
+
+@contextmanager
+def as_file(stream: IO[bytes]) -> Iterator[Path]:
+    """Put a stream into a file for a while: JSON lines if it begins with an object, else a text a line."""
+    with tempfile.TemporaryDirectory(prefix="albert-") as folder:
+        start = stream.read(2**16)
+        path = Path(folder) / ("stdin.jsonl" if start.lstrip().startswith(b"{") else "stdin.txt")
+        with path.open("wb") as file:
+            file.write(start)
+            shutil.copyfileobj(stream, file)
+        yield path
+
+
+def _known_columns(columns: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Give the columns that a model was trained on as far as they are in a file."""
+    if not columns or path.is_dir() or source_of(path, FORMATS) is None:
+        return {}
+    row = next(read_rows(path), None)
+    return {role: name for role, name in columns.items() if row is not None and name in row.values}

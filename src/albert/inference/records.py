@@ -1,0 +1,157 @@
+"""Decisions as records: plain values with names, for JSON, tables and people.
+
+A record holds the part of the input that says which one it is, and the decision with its scores and its characters in
+the text. Files are written a record at a time and appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from albert.errors import UsageError
+from albert.files import atomic_write
+from albert.inference.fill import Blank, PlainText
+from albert.inference.predictor import Decides, Predictor
+from albert.tasks.choice import ChoiceExample, Chosen
+from albert.tasks.classification import Label, Labels, Number, TextExample
+from albert.tasks.span import Answer, QuestionExample
+from albert.tasks.tagging import TagExample, Tagged
+
+Record = dict[str, Any]
+FORMATS = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".json": "json"}
+CANDIDATES = 5  # of an answer
+
+
+def decide_records(predictor: Predictor, task: Decides[Any, Any, Any], examples: Iterable[Any]) -> Iterator[Record]:
+    """Decide a stream of examples; each is kept only until its decision is there."""
+    waiting: deque[Any] = deque()
+
+    def watched() -> Iterator[Any]:
+        for example in examples:
+            waiting.append(example)
+            yield example
+
+    for decision in predictor.predict(task, watched()):
+        yield to_record(waiting.popleft(), decision)
+
+
+def to_record(example: Any, decision: Any) -> Record:
+    """Give an input and what was decided about it."""
+    return _input(example) | _decision(decision)
+
+
+def _input(example: Any) -> Record:
+    match example:
+        case TextExample(text=text, pair=None) | PlainText(text=text):
+            return {"text": text}
+        case TextExample(text=text, pair=pair):
+            return {"text": text, "pair": pair}
+        case QuestionExample(question=question, id=name):
+            return ({"id": name} if name else {}) | {"question": question}
+        case ChoiceExample(question=question):
+            return {"question": question}
+        case TagExample(words=words, text=text):
+            return {"text": " ".join(words) if text is None else text}
+    raise TypeError(f"no record for {type(example).__name__}")
+
+
+def _decision(decision: Any) -> Record:
+    match decision:
+        case Label(label=label, probabilities=probabilities):
+            return {"label": label, "probability": probabilities[label], "probabilities": probabilities}
+        case Labels(labels=labels, probabilities=probabilities):
+            return {"labels": list(labels), "probabilities": probabilities}
+        case Number(value=value):
+            return {"value": value}
+        case Chosen(choice=choice, text=text, probabilities=probabilities):
+            return {
+                "choice": choice,
+                "answer": text,
+                "probability": probabilities[choice],
+                "probabilities": list(probabilities),
+            }
+        case Answer():
+            values = asdict(decision)
+            return {"answer": values.pop("text"), **values, "candidates": values["candidates"][:CANDIDATES]}
+        case Tagged():
+            values = asdict(decision)
+            return {"spans": list(values["spans"]), "words": list(values["words"])}
+        case np.ndarray():
+            return {"vector": [round(float(number), 6) for number in decision]}
+        case tuple() if all(isinstance(blank, Blank) for blank in decision):
+            return {"blanks": [asdict(blank) for blank in decision]}
+    raise TypeError(f"no record for {type(decision).__name__}")
+
+
+def output_format(path: Path) -> str:
+    """Tell the format of a file to write by its name."""
+    if path.suffix not in FORMATS:
+        raise UsageError(f"--out {path}: the format is told by the name: end it in {', '.join(FORMATS)}")
+    return FORMATS[path.suffix]
+
+
+def write_records(path: Path, records: Iterable[Record]) -> int:
+    """Write records as they come; the file appears when all are written. Give their number."""
+    form, count = output_format(path), 0
+    with atomic_write(path) as binary, _text(binary) as file:
+        for line in lines_of(records, form):
+            file.write(line)
+            count += 1
+    return count - {"jsonl": 0, "csv": 1, "tsv": 1, "json": 2}[form] if count else 0
+
+
+def lines_of(records: Iterable[Record], form: str) -> Iterator[str]:
+    """Give the lines of a file of records; a JSON document has one for each bracket, a table one for its header."""
+    match form:
+        case "jsonl":
+            for record in records:
+                yield json.dumps(record, ensure_ascii=False) + "\n"
+        case "json":
+            yield "["
+            for number, record in enumerate(records):
+                yield (",\n" if number else "\n") + json.dumps(record, ensure_ascii=False)
+            yield "\n]\n"
+        case _:
+            yield from _table(records, "\t" if form == "tsv" else ",")
+
+
+def _table(records: Iterable[Record], separator: str) -> Iterator[str]:
+    """Give a table; what is not a plain value becomes JSON. `.tsv` is written as it is read: without quoting."""
+    names: list[str] | None = None
+    for record in records:
+        if names is None:
+            names = list(record)
+            yield _row(names, separator)
+        yield _row([_cell(record.get(name)) for name in names], separator)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _row(cells: list[str], separator: str) -> str:
+    if separator == "\t":
+        return "\t".join(" ".join(cell.split()) for cell in cells) + "\n"
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()
+
+
+@contextmanager
+def _text(binary: Any) -> Iterator[io.TextIOWrapper]:
+    file = io.TextIOWrapper(binary, encoding="utf-8", errors="surrogatepass", newline="")
+    yield file
+    file.flush()
+    file.detach()
