@@ -94,6 +94,15 @@ def test_a_dev_file_is_checked_against_the_classes_and_rows_of_the_first(check: 
     assert "note: 1 rows are in a.csv too, the first: dev.csv:3 is a.csv:3" in out
 
 
+def test_a_test_file_needs_no_labels_but_texts(check: Run) -> None:
+    write("a.csv", GOOD)
+    write("test.csv", [("id", "text"), ("1", "a new text"), ("2", "")])
+    code, out, _ = check("a.csv", "--test", "test.csv")
+    assert code == 3
+    assert out.count("problem: ") == 1
+    assert "problem: test.csv:3: column 'text' is empty" in out
+
+
 @pytest.mark.parametrize(
     ("header", "words", "message"),
     [

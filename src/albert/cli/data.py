@@ -102,7 +102,9 @@ def check(
         list[str] | None, typer.Option(help="A column by its role: --columns text=body --columns label=topic.")
     ] = None,
     dev: Annotated[Path | None, typer.Option(help="Dev data, checked against the classes of the data.")] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data with labels, checked in the same way.")] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Test data, with or without labels, checked in the same way.")
+    ] = None,
     examples: Annotated[int, typer.Option(min=0, help="Training examples of a store to show.")] = 3,
     length: Annotated[int, typer.Option(help="Tokens of the longest example of a store.")] = 128,
     as_json: AsJson = False,
