@@ -45,7 +45,7 @@ check: setup  ## format, lint and types
 test: check  ## format, lint, types and the test suite
 	@$(BIN)/python -m pytest
 
-tiny-en: setup  ## make the shipped model again (two hours on two cores; needs the shared corpus)
+tiny-en: setup  ## make the shipped model again (over an hour on two cores; needs the shared corpus)
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/make_tiny_en.py
 
 bench: setup  ## every benchmark against its peers (long; run nothing beside it)
