@@ -1,0 +1,188 @@
+"""`albert predict` and `albert evaluate` on labelled data, as a user runs them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import albert
+from albert.cli import app
+from albert.errors import DataError, UsageError
+from albert.model import AlbertConfig, new_model
+from albert.model.folder import save_model
+from albert.tasks.choice import Choice
+from albert.tasks.classification import Classification
+from albert.tasks.remembered import TASK_FILE, AnyTask, task_json
+from albert.tasks.span import SpanTask
+from albert.tasks.tagging import Tagging
+from albert.tokenizer import Tokenizer
+
+run = CliRunner()
+
+
+def make(folder: Path, tokenizer: Tokenizer, task: AnyTask | None, *heads: str, columns: Any = None) -> str:
+    config = AlbertConfig(
+        vocab_size=tokenizer.vocab_size, embedding_size=8, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=64, initializer_range=0.5,
+    )  # fmt: skip
+    config = task.configure(config) if task else config
+    extra = {TASK_FILE: task_json(task, columns=columns)} if task else None
+    save_model(new_model(config, (task.head,) if task else heads, seed=7), folder, tokenizer=tokenizer, extra=extra)
+    return str(folder)
+
+
+@pytest.fixture
+def classifier(tmp_path: Path, tokenizer: Tokenizer) -> str:
+    task = Classification(("bad", "good"), max_length=64)
+    return make(tmp_path / "classifier", tokenizer, task, columns={"text": "review", "label": "stars"})
+
+
+def ok(words: list[str], **more: Any) -> str:
+    result = run.invoke(app, words, catch_exceptions=False, **more)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_one_text_is_shown_to_people_and_as_json(classifier: str) -> None:
+    shown = ok(["predict", classifier, "a wonderful surprise"])
+    assert "good" in shown
+    assert "%" in shown
+    record = json.loads(ok(["predict", classifier, "a wonderful surprise", "--json"]))
+    assert record["label"] in ("bad", "good")
+    assert record["probabilities"][record["label"]] == record["probability"]
+    pair = json.loads(ok(["predict", classifier, "one", "--pair", "two", "--json"]))
+    assert (pair["text"], pair["pair"]) == ("one", "two")
+    assert json.loads(ok(["predict", classifier, "", "--json"]))["text"] == ""
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.tsv", "in.jsonl", "in.txt"])
+@pytest.mark.parametrize("out", ["out.jsonl", "out.csv", "out.tsv", "out.json"])
+def test_a_file_gives_a_file_in_the_same_order(classifier: str, tmp_path: Path, name: str, out: str) -> None:
+    texts = [f"the old harbour number {number}" for number in range(30)]
+    path, target = tmp_path / name, tmp_path / out
+    if name.endswith("jsonl"):
+        path.write_text("\n".join(json.dumps({"review": text, "other": "x y z w v"}) for text in texts))
+    elif name.endswith("txt"):
+        path.write_text("\n".join(texts))
+    else:
+        separator = "," if name.endswith("csv") else "\t"
+        path.write_text("\n".join(["id" + separator + "review", *(f"{i}{separator}{t}" for i, t in enumerate(texts))]))
+    assert json.loads(ok(["predict", classifier, str(path), "--out", str(target), "--json"])) == {
+        "inputs": 30,
+        "out": str(target),
+    }
+    expected = [result.label for result in albert.load(classifier).classify(texts)]  # type: ignore[union-attr]
+    if out.endswith("jsonl"):
+        rows = [json.loads(line) for line in target.read_text().splitlines()]
+    elif out.endswith("json"):
+        rows = json.loads(target.read_text())
+    else:
+        rows = list(csv.DictReader(target.open(), delimiter="," if out.endswith("csv") else "\t"))
+    assert [row["text"] for row in rows] == texts
+    assert [row["label"] for row in rows] == expected
+
+
+def test_files_without_out_and_standard_input_are_printed(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\n\ntwo\n")
+    lines = ok(["predict", classifier, str(tmp_path / "in.txt")]).splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["one", "two"]
+    whole = json.loads(ok(["predict", classifier, "-", "--json"], input="one\ntwo\nthree\n"))
+    assert [record["text"] for record in whole] == ["one", "two", "three"]
+    rows = '{"text": "one", "id": 3}\n{"text": "two", "id": 4}\n'
+    assert len(ok(["predict", classifier, "-"], input=rows).splitlines()) == 2
+
+
+def test_a_bad_row_leaves_no_output_behind(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"review": "one"}\n{"review": 5}\n')
+    result = run.invoke(app, ["predict", classifier, str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "out.jsonl")])
+    assert isinstance(result.exception, DataError)
+    assert "in.jsonl:2" in str(result.exception)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["classifier", "in.jsonl"]
+
+
+def test_questions_choices_tags_and_blanks(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    span = make(tmp_path / "span", tokenizer, SpanTask(max_length=64))
+    context = "Maria wrote a long letter to her sister."
+    record = json.loads(ok(["predict", span, context, "--question", "Who wrote?", "--json"]))
+    assert context[record["start"] : record["end"]] == record["answer"]
+    (tmp_path / "q.jsonl").write_text(json.dumps({"context": context, "question": "Who?"}))
+    assert json.loads(ok(["predict", span, str(tmp_path / "q.jsonl")]))["question"] == "Who?"
+    squad = {"data": [{"paragraphs": [{"context": context, "qas": [{"id": "q1", "question": "Who?"}]}]}]}
+    (tmp_path / "q.json").write_text(json.dumps(squad))
+    assert json.loads(ok(["predict", span, str(tmp_path / "q.json")]))["id"] == "q1"
+    choice = make(tmp_path / "choice", tokenizer, Choice(2))
+    words = ["predict", choice, context, "--question", "Who?", "--choice", "Maria", "--choice", "Peter"]
+    assert json.loads(ok([*words, "--json"]))["answer"] in ("Maria", "Peter")
+    assert "choice 0" in ok(words)
+    tagger = make(tmp_path / "tagger", tokenizer, Tagging(("O", "B-PER")))
+    assert [word["text"] for word in json.loads(ok(["predict", tagger, "Maria wrote", "--json"]))["words"]] == [
+        "Maria",
+        "wrote",
+    ]
+    filler = make(tmp_path / "filler", tokenizer, None, "mlm")
+    assert len(json.loads(ok(["predict", filler, "a [MASK]", "--top", "2", "--json"]))["blanks"][0]["guesses"]) == 2
+    assert len(json.loads(ok(["predict", filler, "a town", "--task", "embed", "--json"]))["vector"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["missing.csv"], "missing.csv: no such file"),
+        (["a text", "--out", "x.docx"], "end it in .jsonl, .csv, .tsv, .json"),
+        (["a text", "--task", "fill"], "can't fill: its heads are classifier"),
+        (["a text", "--task", "sing"], "--task sing"),
+        (["-", "--pair", "x"], "go with one text"),
+        (["-", "--columns", "text"], "write it as role=name"),
+    ],
+)
+def test_mistakes_are_named(classifier: str, words: list[str], message: str) -> None:
+    result = run.invoke(app, ["predict", classifier, *words], input="x\n")
+    assert isinstance(result.exception, UsageError)
+    assert message in str(result.exception)
+
+
+def test_evaluation_decides_as_prediction_does_and_shows_the_blind_score(classifier: str, tmp_path: Path) -> None:
+    texts = [f"the old harbour number {number}" for number in range(12)]
+    labels = ["good"] * 9 + ["bad"] * 3
+    (tmp_path / "dev.csv").write_text(
+        "review,stars\n" + "".join(f"{t},{y}\n" for t, y in zip(texts, labels, strict=True))
+    )
+    words = ["evaluate", classifier, "--data", str(tmp_path / "dev.csv")]
+    facts = json.loads(ok([*words, "--predictions", str(tmp_path / "p.jsonl"), "--json"]))
+    guesses = [result.label for result in albert.load(classifier).classify(texts)]  # type: ignore[union-attr]
+    right = sum(guess == label for guess, label in zip(guesses, labels, strict=True))
+    assert facts["sets"]["dev"]["scores"]["accuracy"] == pytest.approx(right / 12)
+    assert facts["sets"]["dev"]["blind"]["accuracy"] == 0.75
+    written = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    assert [row["label"] for row in written] == guesses
+    assert "without reading   0.7500" in ok(words)
+    plan = json.loads(ok([*words, "--dry-run", "--json", "--examples", "5"]))
+    assert plan["sets"] == {"dev": {"rows": 5}}
+
+
+def test_a_submission_holds_the_test_sets_decisions(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    glue = tmp_path / "RTE"
+    glue.mkdir()
+    task = Classification(("entailment", "not_entailment"), max_length=64)
+    model = make(tmp_path / "rte", tokenizer, task)
+    rows = "".join(f"{number}\tthe end\tthe town\tentailment\n" for number in range(4))
+    (glue / "dev.tsv").write_text("index\tsentence1\tsentence2\tlabel\n" + rows)
+    (glue / "test.tsv").write_text("index\tsentence1\tsentence2\n0\tthe end\tthe town\n1\ta ship\ta dog\n")
+    facts = json.loads(ok(["evaluate", model, "--data", str(glue), "--submission", str(tmp_path / "s.zip"), "--json"]))
+    assert facts["task"] == "rte"
+    assert facts["sets"]["test"] == {"rows": 2, "scores": None, "blind": None}
+    assert any("RTE.tsv" in note for note in facts["notes"])
+    assert (tmp_path / "s.zip").exists()
+
+
+def test_a_model_without_a_task_is_not_evaluated_on_labelled_data(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    (tmp_path / "dev.csv").write_text("text,label\nx,1\n")
+    result = run.invoke(
+        app, ["evaluate", make(tmp_path / "mlm", tokenizer, None, "mlm"), "--data", str(tmp_path / "dev.csv")]
+    )
+    assert "has no task: it can fill, embed" in str(result.exception)

@@ -1,0 +1,181 @@
+"""Tagging: words and windows, loss, decision, scores, and the files they come from."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from albert.errors import DataError, UsageError
+from albert.inference.predictor import Predictor
+from albert.model import Albert, AlbertConfig, Packed, new_model
+from albert.tasks.catalog import DataRequest, open_data, read_inputs
+from albert.tasks.classification import Regression
+from albert.tasks.tagging import TagExample, Tagged, TaggedWord, Tagging, split_words
+from albert.tasks.task import batch_of
+from albert.tokenizer import Tokenizer
+
+LABELS = ("O", "B-LOC", "B-PER", "I-PER")
+WORDS = ("Peter", "Smith", "works", "in", "Paris")
+CONLL = """-DOCSTART- -X- O
+
+# a comment about the sentence
+Peter NNP B-PER
+Smith NNP I-PER
+works VBZ O
+
+# NN O
+Paris NNP B-LOC
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer: Tokenizer) -> Albert:
+    config = AlbertConfig(
+        vocab_size=tokenizer.vocab_size, embedding_size=8, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=64, initializer_range=0.5, classifier_dropout_prob=0.0,
+        labels=LABELS,
+    )  # fmt: skip
+    return new_model(config, ("tags",), seed=5)
+
+
+def test_the_first_piece_of_a_word_carries_its_tag(tokenizer: Tokenizer) -> None:
+    (feature,) = Tagging(LABELS).encode(TagExample(WORDS, (2, 3, 0, 0, 1)), tokenizer)
+    pieces = [tokenizer.encode(word) for word in WORDS]
+    assert feature.token_ids == [tokenizer.cls_id, *(p for word in pieces for p in word), tokenizer.sep_id]
+    assert [feature.token_ids[position] for position in feature.positions] == [word[0] for word in pieces]
+    assert feature.targets == [2, 3, 0, 0, 1]
+
+
+@pytest.mark.parametrize("count", [0, 1, 20, 21, 60, 333])
+def test_every_word_of_a_long_sentence_is_decided_exactly_once_and_in_order(tokenizer: Tokenizer, count: int) -> None:
+    rng = np.random.default_rng(count)
+    words = tuple(rng.choice(["Paris", "harbour", "a", "questionable", "\u200b", "x" * 90], count))
+    features = Tagging(LABELS, max_length=32).encode(TagExample(words, tuple(range(count))), tokenizer)
+    assert [target for feature in features for target in feature.targets or ()] == list(range(count))
+    assert all(len(feature.token_ids) <= 32 for feature in features)
+    firsts = [feature.token_ids[position] for feature in features for position in feature.positions]
+    assert firsts == [(tokenizer.encode(word) or [tokenizer.unk_id])[0] for word in words]
+
+
+def test_the_loss_is_the_mean_over_words(model: Albert, tokenizer: Tokenizer) -> None:
+    task = Tagging(LABELS, max_length=32)
+    examples = [TagExample(WORDS * 8, (2, 3, 0, 0, 1) * 8), TagExample(("Paris",), (1,))]
+    features = [feature for example in examples for feature in task.encode(example, tokenizer)]
+    packed = Packed.from_batch(batch_of(features))
+    with torch.no_grad():
+        encoded = model(packed)
+        loss = task.loss(model, packed, encoded, features=features, count=task.count(features))
+        logits = model.heads["tags"](encoded.states).double().numpy()
+    start, each = 0, []
+    for feature in features:
+        for position, target in zip(feature.positions, feature.targets or (), strict=True):
+            row = logits[start + position]
+            each.append(np.log(np.exp(row).sum()) - row[target])
+        start += len(feature.token_ids)
+    assert task.count(features) == 41
+    assert loss.item() == pytest.approx(np.mean(each), rel=1e-5)
+
+
+def test_words_and_spans_have_their_characters_in_the_text() -> None:
+    text = "  Peter Smith, in\tParis! 🙂 "
+    example = split_words(text)
+    assert example.words == ("Peter", "Smith", ",", "in", "Paris", "!", "🙂")
+    row = np.eye(4)
+    outputs = [row[[2, 3, 0, 0]] * 0.7, row[[1, 0, 0]]]
+    tagged = Tagging(LABELS).decide(example, [], outputs)
+    assert [text[word.start : word.end] for word in tagged.words] == list(example.words)
+    assert [(span.text, span.type, span.probability) for span in tagged.spans] == [
+        ("Peter Smith", "PER", 0.7),
+        ("Paris", "LOC", 1.0),
+    ]
+    assert all(text[span.start : span.end] == span.text for span in tagged.spans)
+    joined = Tagging(LABELS).decide(TagExample(("Peter", "Smith")), [], [row[[2, 3]]])
+    assert (joined.spans[0].text, joined.spans[0].start, joined.spans[0].end) == ("Peter Smith", 0, 11)
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "🙂", "Paris " * 3000])
+def test_any_text_is_tagged(model: Albert, tokenizer: Tokenizer, text: str) -> None:
+    (tagged,) = Predictor(model, tokenizer).predict(Tagging(LABELS, max_length=64), [split_words(text)])
+    assert len(tagged.words) == len(text.split())
+    assert all(0.25 <= word.probability <= 1 for word in tagged.words)
+
+
+def test_scores_are_f1_for_spans_and_accuracy_for_other_tags() -> None:
+    def tagged(tags: str) -> Tagged:
+        return Tagged(tuple(TaggedWord("x", tag, 1.0, 0, 1) for tag in tags.split()), ())
+
+    task = Tagging(LABELS)
+    scores = task.score([TagExample(("x",) * 3, (2, 3, 1))], [tagged("B-PER I-PER O")])
+    assert (task.best, scores["f1"], scores["accuracy"]) == ("f1", pytest.approx(2 / 3), pytest.approx(2 / 3))
+    speech = Tagging(("NOUN", "VERB"))
+    assert speech.best == "accuracy"
+    assert speech.score([TagExample(("x", "y"), (0, 1))], [tagged("NOUN NOUN")]) == {"accuracy": 0.5}
+    blind = task.blind([TagExample(("x",) * 3, (0, 0, 1))])(TagExample(("y", "z")))
+    assert [word.tag for word in blind.words] == ["O", "O"]
+
+
+def test_a_conll_file_gives_sentences_with_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "train.conll.gz"
+    path.write_bytes(gzip.compress(CONLL.encode()))
+    dev = tmp_path / "dev.txt"
+    dev.write_text("Smith\tB-PER\r\n\r\n\r\nParis\tB-LOC")
+    opened = open_data(DataRequest(path, task="tagging", dev=dev))
+    assert opened.task == Tagging(LABELS)
+    assert [example.words for example in opened.splits.train] == [("Peter", "Smith", "works"), ("#", "Paris")]
+    assert opened.splits.train[0].target == (2, 3, 0)
+    assert opened.splits.train[0].place == f"{path}:4"
+    assert [example.target for example in opened.splits.dev["dev"]] == [(2,), (1,)]
+    assert any("scheme IOB2" in note for note in opened.notes)
+
+
+def test_lists_of_tokens_and_tags_give_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    rows = [{"tokens": ["Peter", "Smith"], "ner_tags": ["B-PER", "I-PER"]}, {"tokens": ["so"], "ner_tags": ["O"]}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    opened = open_data(DataRequest(path))
+    assert opened.task == Tagging(("O", "B-PER", "I-PER"))
+    assert opened.columns == {"tokens": "tokens", "tags": "ner_tags"}
+    evaluated = open_data(DataRequest(path), task=Tagging(LABELS))
+    assert [example.target for example in evaluated.splits.dev["dev"]] == [(2, 3), (0,)]
+    assert [example.words for example in read_inputs(Tagging(LABELS), path, {})] == [("Peter", "Smith"), ("so",)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.conll", "Peter B-PER\nSmith\n", "x.conll:2: 'Smith' has one column"),
+        ("x.conll", "a NN O\nb B-PER\n", "x.conll:2: 2 columns where the lines before have 3"),
+        ("x.conll", "\n\n", "x.conll: no sentences"),
+        ("x.conll", "a O\nb O\n", "x.conll: 1 different tags, there must be two at least"),
+        ("x.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}\n{"tokens": ["a"], "tags": ["X"]}', "1: 2 tokens and 1 tag"),
+        ("x.jsonl", '{"tokens": ["a", ""], "tags": ["O", "B-X"]}', "x.jsonl:1: column 'tokens' holds"),
+    ],
+)  # fmt: skip
+def test_a_defect_is_named_with_its_line(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError) as caught:
+        open_data(DataRequest(tmp_path / name, task="tagging"))
+    assert message in str(caught.value)
+
+
+def test_a_tag_that_the_model_does_not_know_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "dev.conll"
+    path.write_text("Peter B-PER\n\nAcme B-ORG\n")
+    with pytest.raises(DataError, match=r"dev\.conll:3: tag 'B-ORG' is none of the training data's"):
+        open_data(DataRequest(path), task=Tagging(LABELS))
+    with pytest.raises(UsageError, match="made for regression"):
+        open_data(DataRequest(path), task=Regression())
+
+
+def test_plain_text_files_are_cut_into_words(tmp_path: Path) -> None:
+    path = tmp_path / "texts.txt"
+    path.write_text("Peter, hello\n\nParis\n")
+    assert [example.words for example in read_inputs(Tagging(LABELS), path, {})] == [
+        ("Peter", ",", "hello"),
+        ("Paris",),
+    ]  # type: ignore[attr-defined]
