@@ -9,7 +9,7 @@ Runs of minutes can't be interleaved. The speed of a bare matrix product before 
 changed in between, and with several seeds the order of the runs alternates. Run nothing beside it: 20 minutes a seed on
 2 cores.
 
-    python benchmarks/bench_growing.py [--seeds 0 1] [--steps 600] [--record]
+    python benchmarks/bench_growing.py [--seeds 0 1] [--steps 700] [--record]
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from albert.train.loop import Progress
 
 import torch  # isort: skip
 
-LAYERS, LENGTH, SEQUENCES = 12, 512, 8
+LAYERS, LENGTH, SEQUENCES = 12, 512, 4
 FINAL = 0.8  # the share of the steps after which a growing run has its final configuration
 GROWTH: dict[str, Any] = {"depth": [[0.0, 3], [0.5, 6], [FINAL, LAYERS]], "length": [[0.0, 128], [FINAL, LENGTH]]}
-EVALUATIONS = 20
+EVALUATIONS, EXAMPLES = 20, 48  # of a run; of each evaluation
 CHARACTERS = 24_000_000  # of text: more than a run reads
 
 
@@ -84,7 +84,7 @@ def run(seed: int, steps: int, *, growth: dict[str, Any], train: TokenStore, val
                 "eval_every": every,
                 "save_every": steps,
             },
-            "evaluation": {"examples": 64},
+            "evaluation": {"examples": EXAMPLES},
             "grow": growth,
         }
     )
@@ -160,7 +160,7 @@ def build_stores(folder: Path) -> tuple[TokenStore, TokenStore]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=700)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     rows, ratios = [], []
