@@ -39,6 +39,7 @@ class LabelledSettings(Section):
     holdout: Annotated[float, Field(gt=0, lt=1)] = 0.1  # becomes dev where none is given
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0  # of what is held out; another train.seed keeps the same dev
     class_weights: bool = False
+    head: Literal["span", "conditional_span"] | None = None  # of questions about passages; None: by the data
     limit_train: Annotated[int, Field(ge=1)] | None = None
     limit_dev: Annotated[int, Field(ge=1)] | None = None
 
