@@ -97,6 +97,15 @@ def test_files_without_out_and_standard_input_are_printed(classifier: str, tmp_p
     assert len(ok(["predict", classifier, "-"], input=rows).splitlines()) == 2
 
 
+def test_a_dry_run_decides_the_first_inputs_and_writes_nothing(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\ntwo\n")
+    words = ["predict", classifier, str(tmp_path / "in.txt"), "--out", str(tmp_path / "out.csv"), "--dry-run"]
+    facts = json.loads(ok([*words, "--json"]))
+    assert (facts["task"], facts["first"]["text"]) == ("classification", "one")
+    assert "inputs a second" in ok(words)
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_a_bad_row_leaves_no_output_behind(classifier: str, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"review": "one"}\n{"review": 5}\n')
     result = run.invoke(app, ["predict", classifier, str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "out.jsonl")])
@@ -115,11 +124,11 @@ def test_questions_choices_tags_and_blanks(tmp_path: Path, tokenizer: Tokenizer)
     squad = {"data": [{"paragraphs": [{"context": context, "qas": [{"id": "q1", "question": "Who?"}]}]}]}
     (tmp_path / "q.json").write_text(json.dumps(squad))
     assert json.loads(ok(["predict", span, str(tmp_path / "q.json")]))["id"] == "q1"
-    choice = make(tmp_path / "choice", tokenizer, Choice(2))
+    choice = make(tmp_path / "choice", tokenizer, Choice(2, max_length=64))
     words = ["predict", choice, context, "--question", "Who?", "--choice", "Maria", "--choice", "Peter"]
     assert json.loads(ok([*words, "--json"]))["answer"] in ("Maria", "Peter")
     assert "choice 0" in ok(words)
-    tagger = make(tmp_path / "tagger", tokenizer, Tagging(("O", "B-PER")))
+    tagger = make(tmp_path / "tagger", tokenizer, Tagging(("O", "B-PER"), max_length=64))
     assert [word["text"] for word in json.loads(ok(["predict", tagger, "Maria wrote", "--json"]))["words"]] == [
         "Maria",
         "wrote",

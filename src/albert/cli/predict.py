@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 OTHERS = ("fill", "embed")  # what a model can do besides its own task
 A_FILE = re.compile(r"\S+\.(csv|tsv|jsonl?|parquet|txt|conll|iob2?|bio(es)?)(\.(gz|xz|zst))?", re.IGNORECASE)
+TRIED = 64  # inputs of a dry run
 BARS = 20  # characters of a probability's bar
 
 
@@ -41,6 +44,7 @@ def predict(
         list[str] | None, typer.Option(help="A column by its role: --columns text=body (default: found).")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write: .jsonl, .csv, .tsv or .json.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide the first inputs of a file, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Use a model: classify, answer, choose, tag, fill in or embed; results are in the order of the inputs."""
@@ -64,6 +68,9 @@ def predict(
     with ExitStack() as stack:
         path = path or stack.enter_context(as_file(sys.stdin.buffer))
         examples = read_plain(path, told) if what in OTHERS else read_examples(loaded, path, told)
+        if dry_run:
+            _try(decide_records(loaded.predictor, decides, islice(examples, TRIED)), what, json_=json_)
+            return
         show = stack.enter_context(progress_line("predicting"))
         records = _counted(decide_records(loaded.predictor, decides, examples), show)
         _finish(records, out, one=False, json_=json_)
@@ -71,7 +78,7 @@ def predict(
 
 def _input_path(source: str) -> Path | None:
     """Tell whether an input is a file: it exists, or it could be nothing else."""
-    if source == "-":
+    if source in ("-", ".", "..") or not source.strip():
         return None
     try:
         found = Path(source).exists()
@@ -123,6 +130,17 @@ def _example(what: str, text: str, *, pair: str | None, question: str | None, ch
         case "tagging":
             return split_words(text)
     return TextExample(text, pair)
+
+
+def _try(records: Iterator[Record], what: str, *, json_: bool) -> None:
+    """Say what the first inputs give and how fast."""
+    started = time.monotonic()
+    found = list(records)
+    pace = len(found) / max(time.monotonic() - started, 1e-9)
+    facts = {"task": what, "inputs_per_second": round(pace, 1), "first": found[0] if found else None}
+    print(json.dumps(facts, ensure_ascii=False, indent=2) if json_ else f"{what}, about {pace:,.1f} inputs a second")
+    if found and not json_:
+        print("\n".join(["the first:", *_shown(found[0])]))
 
 
 def _counted(records: Iterator[Record], show: Show) -> Iterator[Record]:
