@@ -240,3 +240,22 @@ def test_precision_follows_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, bf16=bf16: bf16)
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda capability=capability: capability)
         assert hardware.advise_precision("cuda") == precision
+
+
+def test_freed_memory_is_kept_for_the_next_array() -> None:
+    """Count the pages that the system hands out for a second array of 64 MB, after the first was freed."""
+    program = """
+import resource
+from albert.hardware import keep_memory
+faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+kept = keep_memory()
+for _ in range(2):
+    before = faults()
+    bytearray(64 * 2**20)
+print(int(kept), faults() - before)
+"""
+    child = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    kept, pages = map(int, child.stdout.split())
+    if not kept:
+        pytest.skip("no glibc")
+    assert pages < 1_000
