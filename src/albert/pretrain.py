@@ -7,8 +7,7 @@ on is in its settings and its store; running the same command again resumes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from albert.data.settings import NUM_SPECIAL
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
-from albert.errors import AlbertError, UsageError
+from albert.errors import UsageError
 from albert.model import Albert, new_model
 from albert.model.accounting import parameters_of, training_bytes
 from albert.model.albert import draw_waves
@@ -25,12 +24,12 @@ from albert.model.locate import locate, shipped_models
 from albert.model.presets import full_name, preset
 from albert.model.vocabulary import change_vocabulary
 from albert.optim import build_optimizer, learning_rate, warmup
-from albert.report.pretraining import write_report
+from albert.report.writing import reported
 from albert.tasks.pace import Pace, measure_pace
 from albert.tasks.pretraining import PretrainJob, PretrainSettings, count_micro_batches, example_settings, phases
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, Trained, train
-from albert.train.run import RunFolder, own_run
+from albert.train.run import own_run
 from albert.train.settings import with_precision
 from albert.train.world import World, join_world
 
@@ -141,7 +140,7 @@ def pretrain(
             "store": store.fingerprint,
             "valid": valid.fingerprint if valid else None,
         }
-        with own_run(out, identity, world) as run, _reported(run, world):
+        with own_run(out, identity, world) as run, reported(run, world):
             world.wait()
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
@@ -170,27 +169,6 @@ def pretrain(
             if world.is_first:
                 save_model(network, out / "model", tokenizer=store.tokenizer)
         return Pretrained(out, plan, trained)
-
-
-@contextmanager
-def _reported(run: RunFolder | None, world: World) -> Iterator[None]:
-    """Write the report however the run ends: done, interrupted, or with a loss that went wrong."""
-    try:
-        yield
-    except AlbertError:
-        if world.size == 1:  # else torchrun is about to end this process: the error must be said first
-            _report(run)
-        raise
-    _report(run)
-
-
-def _report(run: RunFolder | None) -> None:
-    if run is None:
-        return
-    try:
-        write_report(run.folder)
-    except Exception as problem:  # hours of training end well even if a curve can't be drawn
-        log.warning("no report (%s): try `albert report %s`", problem, run.folder)
 
 
 def _plan(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from albert.cli import app
 from albert.errors import UsageError
-from albert.report.pretraining import write_report
+from albert.report.writing import write_report
 
 RUN = {
     "identity": {

@@ -72,7 +72,7 @@ def test_a_report_that_can_not_be_written_does_not_spoil_the_run(
     def fail(folder: Path) -> Path:
         raise RuntimeError(f"no fonts in {folder.name}")
 
-    monkeypatch.setattr(stage, "write_report", fail)
+    monkeypatch.setattr("albert.report.writing.write_report", fail)
     with caplog.at_level(logging.WARNING):
         stage.pretrain(store, "tiny", tmp_path / "run", settings=SETTINGS)
     assert (tmp_path / "run" / "model" / "config.json").exists()

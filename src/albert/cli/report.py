@@ -14,7 +14,7 @@ def report(
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Write report.html in a run folder: curves, final figures, settings; one file that needs nothing else."""
-    from albert.report.pretraining import write_report
+    from albert.report.writing import write_report
 
     path = write_report(run)
     print(json.dumps({"report": str(path)}) if json_ else f"{path}: open it in a browser")

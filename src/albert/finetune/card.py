@@ -11,6 +11,15 @@ from albert.finetune.preparation import Prepared
 from albert.tasks.finetuning import FinetuneSettings
 
 MAX_LABELS_SHOWN = 20
+CALLS = {
+    "span": ('answer("Who came?", "A man came.")', '"A man came." --question "Who came?"'),
+    "choice": (
+        'choose("Who came?", ["a man", "a dog"], "A man came.")',
+        '"A man came." --question "Who came?" --choice "a man" --choice "a dog"',
+    ),
+    "tagging": ('tag("A man came.")', '"A man came."'),
+}
+USUAL_CALL = ('classify("A man came.")', '"A man came."')
 
 
 def model_card(
@@ -36,9 +45,10 @@ def model_card(
     ]
     if summary is not None:
         lines.append(_spread(summary))
+    lines.append(_use(task.kind))
     lines += [
-        f"- started from: {prepared.model} (weights sha256 {prepared.start.fingerprint[:16]})",
-        f"- data: {prepared.items.examples:,} training examples, fingerprint {prepared.data[:16]}",
+        f"- started from: {prepared.model} (weights sha256 {prepared.start.fingerprint})",
+        f"- data: {prepared.items.examples:,} training examples, fingerprint {prepared.data}",
         f"- rate {settings.optimizer.lr}, batch {settings.train.batch_size}, {settings.train.steps:,} steps at most, "
         f"sequences of {task.max_length} tokens at most",
         f"- command: `{shlex.join(['albert', *sys.argv[1:]])}`",
@@ -47,10 +57,24 @@ def model_card(
     return "\n".join(lines)
 
 
+def _use(kind: str) -> str:
+    """Show how to use the model, from Python and from a shell."""
+    call, words = CALLS.get(kind, USUAL_CALL)
+    return (
+        f'```python\nimport albert\n\nmodel = albert.load("MODEL-FOLDER")\nmodel.{call}\n```\n\n'
+        f"```sh\nalbert predict MODEL-FOLDER {words}\nalbert predict MODEL-FOLDER FILE --out decisions.jsonl\n```\n"
+    )
+
+
 def _spread(summary: Mapping[str, Any]) -> str:
     if "median" not in summary:
         return ""
+    rows = "".join(
+        f"| {run['folder']} | {'-' if run['score'] is None else format(run['score'], '.4f')} | {run['lr']:.2g} |\n"
+        for run in summary["runs"]
+    )
     return (
         f"The best of {len(summary['runs'])} runs: median {summary['median']:.4f}, mean {summary['mean']:.4f}, "
-        f"from {summary['lowest']:.4f} to {summary['highest']:.4f}, deviation {summary['deviation']:.4f}.\n"
+        f"from {summary['lowest']:.4f} to {summary['highest']:.4f}, deviation {summary['deviation']:.4f}.\n\n"
+        f"| run | {summary['score'].replace('_', ' ')} | rate |\n|---|---|---|\n{rows}\n"
     )

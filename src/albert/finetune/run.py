@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from albert.errors import ModelError
 from albert.files import read_json, write_json
@@ -16,6 +17,8 @@ from albert.inference.predictor import Predictor
 from albert.model import Albert
 from albert.model.folder import save_model
 from albert.optim import build_optimizer
+from albert.report.decisions import keep_decisions
+from albert.report.writing import reported
 from albert.tasks.finetuning import AnyTask, FinetuneJob, FinetuneSettings
 from albert.tasks.remembered import TASK_FILE, task_json
 from albert.train.history import read_history
@@ -62,14 +65,17 @@ def run_once(
         world.wait()
         if (out / SUMMARY).exists():
             return Outcome(**read_json(out / SUMMARY))
-        try:
-            outcome = _train(prepared, out, settings=settings, world=world, run=run, give_up=give_up, observe=observe)
-        except BadLoss as problem:
-            if not give_up:
-                raise
-            outcome = _failed(out, settings, str(problem))
-        if world.is_first:
-            write_json(out / SUMMARY, asdict(outcome))
+        with reported(run, world):
+            try:
+                outcome = _train(
+                    prepared, out, settings=settings, world=world, run=run, give_up=give_up, observe=observe
+                )
+            except BadLoss as problem:
+                if not give_up:
+                    raise
+                outcome = _failed(out, settings, str(problem))
+            if world.is_first:
+                write_json(out / SUMMARY, asdict(outcome))
         world.wait()
     return outcome
 
@@ -95,6 +101,7 @@ def _train(
         card = model_card(prepared, settings, scores=dev.last)
         extra = {TASK_FILE: task_json(dev.settled, columns=prepared.columns)}
         save_model(model, out / "model", tokenizer=prepared.start.tokenizer, card=card, extra=extra)
+        dev.keep_decisions(out)
 
     judge = Judge(prepared.deciding, prepared.baseline, settings, config=model.config, keep=keep, give_up=give_up)
 
@@ -142,6 +149,12 @@ class DevScores:
         self._task, self._world = prepared.task, world
         self.settled: AnyTask = prepared.task  # with the settings that the first set chose
         self.last: dict[str, float] = {}
+        self._baseline, self._decided = prepared.baseline, list[Any]()  # the last decisions about the first set
+
+    def keep_decisions(self, folder: Path) -> None:
+        """Write the last decisions about the set that decides, for the report."""
+        examples = next(iter(self._dev.values()))
+        keep_decisions(folder, self.settled, examples=examples, predictions=self._decided, baseline=self._baseline)
 
     def score(self, step: int) -> dict[str, float]:
         """Score all dev sets in the first process; the others wait, and know nothing."""
@@ -152,7 +165,7 @@ class DevScores:
             task = self.settled if number else self._task
             predictions = list(self._predictor.predict(task, examples))
             if not number:
-                self.settled = task.settled(examples, predictions)
+                self.settled, self._decided = task.settled(examples, predictions), predictions
             prefix = f"valid_{name}_" if number else "valid_"
             self.last |= {f"{prefix}{key}": value for key, value in task.score(examples, predictions).items()}
         return self.last

@@ -18,6 +18,7 @@ from albert.files import atomic_folder, write_json
 from albert.finetune.card import model_card
 from albert.finetune.preparation import Prepared
 from albert.finetune.run import SUMMARY, Outcome, run_once
+from albert.report.writing import reported
 from albert.tasks.finetuning import FinetuneSettings
 from albert.train.loop import Progress
 from albert.train.run import own_run
@@ -73,7 +74,8 @@ def run_seeds(
 ) -> Finetuned:
     """Run several seeds into folders `seed-N` of `out`; with `retry`, attempts that learn nothing are made again."""
     runs: list[Outcome] = []
-    with own_run(out, prepared.identity(prepared.settings) | {"several": True}, world):
+    identity = prepared.identity(prepared.settings) | {"several": True}
+    with own_run(out, identity, world) as run, reported(run, world):
         world.wait()
         for number in range(seeds):
             for folder, settings in _attempts(prepared.settings, number, retries=MAX_RETRIES if retry else 0):

@@ -1,4 +1,4 @@
-"""Curves as inline SVG, drawn by matplotlib without its global state.
+"""Curves and pairs of values as inline SVG, drawn by matplotlib without its global state.
 
 Text stays text, set in the reader's font; colours are the page's variables, so one drawing serves light and dark. A
 drawing is small by design: on a phone it is shown at its own size, so its letters can be read. The same curves give
@@ -10,7 +10,8 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,8 @@ from albert.report.page import Html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 Points = Sequence[tuple[float, float]]
 
@@ -55,15 +58,8 @@ def draw_curves(
     curves: Sequence[Curve], *, label: str, unit: Literal["plain", "percent"] = "plain", from_zero: bool = False
 ) -> Html:
     """Draw curves over steps; `label` is what a screen reader says."""
-    import matplotlib  # a second to load: only who draws waits for it
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
     assert len(curves) <= len(HUES), "a figure has as many curves as the page has hues"
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=SIZE, layout="constrained")
-        figure.patch.set_visible(False)
-        axes = figure.add_subplot()
+    with _canvas(label) as (figure, axes, drawn):
         for curve, hue in zip(curves, HUES, strict=False):
             steps, values = zip(*thin(curve.points), strict=True) if curve.points else ((), ())
             mark, width = ("o", 1.6) if curve.markers or len(steps) == 1 else ("", 1.2)
@@ -71,10 +67,51 @@ def draw_curves(
         _dress(axes, unit=unit, from_zero=from_zero)
         if len(curves) > 1:
             figure.legend(loc="outside upper left", ncols=3, frameon=False, handlelength=1.2, columnspacing=1.0)
+    return drawn[0]
+
+
+def draw_pairs(
+    points: Points,
+    *,
+    label: str,
+    across: str,
+    up: str,
+    unit: Literal["plain", "percent"] = "plain",
+    joined: bool = False,
+) -> Html:
+    """Draw points, each a pair of values that should be equal, with the line on which they would be."""
+    size, width, alpha = (4.0, 1.2, 1.0) if joined else (2.5, 0.0, 0.5)
+    with _canvas(label) as (_, axes, drawn):
+        values = [value for point in points for value in point] or [0.0]
+        low, high = (0.0, 1.0) if unit == "percent" else (min(values), max(values))
+        axes.plot([low, high], [low, high], color=FAINT, linewidth=0.8, linestyle="--")
+        chosen = points[:: -(-len(points) // MOST_POINTS) or 1]
+        across_values, up_values = [x for x, _ in chosen], [y for _, y in chosen]
+        hue = next(iter(HUES))
+        axes.plot(across_values, up_values, color=hue, linewidth=width, marker="o", markersize=size, alpha=alpha)
+        _dress(axes, unit=unit, from_zero=False)
+        _scale_values(axes.xaxis, unit)
+        axes.set_xlabel(across, color=FAINT)
+        axes.set_ylabel(up, color=FAINT)
+    return drawn[0]
+
+
+@contextmanager
+def _canvas(label: str) -> Iterator[tuple[Figure, Axes, list[Html]]]:
+    """Give a figure with its axes and, once they are drawn on, the drawing."""
+    import matplotlib  # a second to load: only who draws waits for it
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    drawn: list[Html] = []
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=SIZE, layout="constrained")
+        figure.patch.set_visible(False)
+        yield figure, figure.add_subplot(), drawn
         file = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         FigureCanvasSVG(figure).print_svg(file, metadata=nothing)  # type: ignore[no-untyped-call]
-    return _inline(file.getvalue(), label)
+    drawn.append(_inline(file.getvalue(), label))
 
 
 def thin(points: Points, most: int = MOST_POINTS) -> list[tuple[float, float]]:
@@ -94,13 +131,19 @@ def _dress(axes: Axes, *, unit: str, from_zero: bool) -> None:
     axes.grid(axis="y", linewidth=0.8)
     axes.tick_params(length=0)
     axes.xaxis.set_major_locator(MaxNLocator(5, steps=ROUND, integer=True))
-    axes.yaxis.set_major_locator(MaxNLocator(5, steps=ROUND))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
-    scale, sign = (100, "%") if unit == "percent" else (1, "")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{scale * value:,.6g}{sign}"))
+    _scale_values(axes.yaxis, unit)
     axes.set_xlabel("step", color=FAINT)
     if from_zero:
         axes.set_ylim(bottom=0)
+
+
+def _scale_values(axis: Axis, unit: str) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    scale, sign = (100, "%") if unit == "percent" else (1, "")
+    axis.set_major_locator(MaxNLocator(5, steps=ROUND))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{scale * value:,.6g}{sign}"))
 
 
 def _inline(svg: str, label: str) -> Html:

@@ -33,6 +33,9 @@ th, td { padding: .3rem .75rem; text-align: right; border-bottom: 1px solid var(
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 thead th { color: var(--faint); font-weight: 600; }
 tbody th { font-weight: normal; }
+.matrix td { min-width: 3.5rem; background: color-mix(in srgb, var(--first) calc(var(--share) * .6), transparent); }
+.case { margin: .75rem 0; padding: .5rem .75rem; background: var(--shade); border-radius: .5rem; }
+.case p { margin: 0; overflow-wrap: anywhere; white-space: pre-line; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 1rem; }
 figure { margin: 0; padding: .5rem; background: var(--shade); border-radius: .5rem; }
 figure svg { display: block; width: 100%; height: auto; stroke-linejoin: round; }
@@ -88,6 +91,26 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
     return Html(
         f'<div class="wide"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>'
     )
+
+
+def matrix(names: Sequence[str], rows: Sequence[Sequence[int]]) -> Html:
+    """Lay out how often each row's name met each column's, shaded by its share of the row."""
+    heads = "".join(f'<th scope="col">{_text(name)}</th>' for name in names)
+    body = "\n".join(
+        f'<tr><th scope="row">{_text(name)}</th>'
+        + "".join(f'<td style="--share: {100 * cell / max(1, sum(row)):.0f}%">{cell:,}</td>' for cell in row)
+        + "</tr>"
+        for name, row in zip(names, rows, strict=True)
+    )
+    return Html(
+        f'<div class="wide"><table class="matrix">\n<thead><tr><th scope="col">is \\ said</th>{heads}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def case(remark: str, text: str) -> Html:
+    """Show one text, with what is to be said of it above."""
+    return Html(f'<div class="case"><p><strong>{_text(remark)}</strong></p>\n<p>{_text(text)}</p></div>')
 
 
 def facts(values: Mapping[str, str]) -> Html:

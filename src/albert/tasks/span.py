@@ -149,7 +149,7 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
     def score(self, examples: Sequence[QuestionExample], predictions: Sequence[Answer]) -> dict[str, float]:
         """Score by SQuAD's rules; a threshold that is not chosen yet is first chosen on these very questions."""
         task = self.settled(examples, predictions)
-        answers = [task._answer(given.candidates, given.null_odds) for given in predictions]
+        answers = [task.decided(given) for given in predictions]
         each = [
             score_answer(answer.text, _texts(example), unanswerable=self.unanswerable)
             for example, answer in zip(examples, answers, strict=True)
@@ -179,6 +179,10 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
         answerable = [bool(example.answers) for example in examples]
         threshold = best_threshold(scores, [given.null_odds for given in predictions], answerable=answerable)
         return replace(self, null_threshold=threshold.odds)
+
+    def decided(self, given: Answer) -> Answer:
+        """Decide again, from the same candidates, by this task's threshold."""
+        return self._answer(given.candidates, given.null_odds)
 
     def blind(self, examples: Sequence[QuestionExample]) -> Callable[[QuestionExample], Answer] | None:
         """Say of every question that it has no answer, where some have none."""

@@ -1,0 +1,147 @@
+"""The report of a fine-tuning run: its scores, its curves, what it decides rightly and wrongly, what it was made of.
+
+Everything comes from the run folder, so it can be written at any moment of a run and again years later. A folder of
+several runs shows them all side by side, and the one whose model was kept in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from albert.errors import UsageError
+from albert.files import read_json
+from albert.report import page, runs
+from albert.report.decisions import Decided, read_decisions
+from albert.report.dev import dev_sections
+from albert.report.page import Html
+from albert.report.runs import PACE, Chart
+from albert.train.history import History, is_run, read_history
+from albert.train.run import flatten
+
+SUMMARY = "summary.json"
+DEV = "valid_"
+MOST_CURVES = 3
+
+
+def build_report(history: History) -> Html:
+    """Make the page."""
+    summary = _summary(history.folder)
+    kept = _kept_run(history.folder, summary)
+    own = read_history(kept) if kept else history
+    decided = read_decisions(own.folder)
+    return page.page(
+        f"Fine-tuning: {history.folder.resolve().name}",
+        page.paragraph(_state(own, _summary(own.folder))),
+        *runs.command(history),
+        page.section("Scores on dev", *_scores(own, decided)),
+        *([page.section("Runs", *_runs(summary))] if kept else []),
+        page.section("Curves", _curves(own, decided)),
+        *(dev_sections(decided) if decided else ()),
+        page.section("Settings", runs.facts(own.settings)),
+        page.section("Data and versions", _origins(history)),
+    )
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    path = folder / SUMMARY
+    return read_json(path, error=UsageError) if path.exists() else {}
+
+
+def _kept_run(folder: Path, summary: Mapping[str, Any]) -> Path | None:
+    """Give the folder of the best of several runs; None where there is one only."""
+    name = summary.get("chosen")
+    if not isinstance(name, str) or Path(name).name != name or not is_run(folder / name):
+        return None
+    return folder / name
+
+
+def _state(history: History, summary: Mapping[str, Any]) -> str:
+    started, steps = history.circumstances.get("started", "at an unknown time"), history.settings.get("train.steps")
+    total = f"{steps:,}" if isinstance(steps, int) else "unknown"
+    words = [f"{'Finished' if summary else 'Not finished'}: {history.last_step:,} of {total} steps. Started {started}."]
+    if summary.get("ended_early"):
+        words.append("It was ended early.")
+    if summary.get("problem"):
+        words.append(f"Note: {summary['problem']}.")
+    return " ".join(words)
+
+
+def _scores(history: History, decided: Decided | None) -> Iterator[Html]:
+    """Give the scores of the best step, which are those of the model that is kept, beside the last."""
+    names = list(dict.fromkeys(name for line in history.metrics for name in line if name.startswith(DEV)))
+    if not names:
+        yield page.note("Not evaluated yet.")
+        return
+    deciding = f"{DEV}{decided.best}" if decided else names[0]
+    step, _ = max(history.series(deciding), key=lambda point: point[1], default=(0, 0.0))
+    rows = []
+    for name in names:
+        points = dict(history.series(name))
+        if points:
+            at_best = f"{points[step]:.4f}" if step in points else "–"
+            rows.append((_title(name), at_best, f"{list(points.values())[-1]:.4f}"))
+    yield page.table(("score", f"best model (step {step:,})", "last step"), rows)
+    if decided:
+        yield page.paragraph(f"{_title(deciding).capitalize()} without reading a word: {decided.baseline:.4f}.")
+    yield page.note(f"{_title(deciding).capitalize()} on dev chose the step, so its score is a little too good.")
+
+
+def _title(name: str) -> str:
+    return name.removeprefix(DEV).replace("_", " ")
+
+
+def _runs(summary: Mapping[str, Any]) -> Iterator[Html]:
+    """Show several runs side by side."""
+    listed = summary.get("runs")
+    rows = []
+    for run in listed if isinstance(listed, list) else ():
+        score, lr = run.get("score"), run.get("lr")
+        rows.append(
+            (
+                str(run.get("folder")) + (" (kept)" if run.get("folder") == summary.get("chosen") else ""),
+                f"{score:.4f}" if isinstance(score, float) else "–",
+                f"{lr:.2g}" if isinstance(lr, float) else "–",
+                str(run.get("best_step")),
+                "yes" if run.get("learnt") else "no",
+            )
+        )
+    yield page.table(("run", str(summary.get("score")).replace("_", " "), "rate", "best step", "learnt"), rows)
+    figures = ("median", "mean", "deviation", "lowest", "highest")
+    if all(isinstance(summary.get(name), float) for name in figures):
+        yield page.facts({name: f"{summary[name]:.4f}" for name in figures})
+    yield page.note("What follows is of the run that was kept, the best by dev. Compare medians, not best runs.")
+
+
+def _curves(history: History, decided: Decided | None) -> Html:
+    """Draw the loss, the deciding score, and some of the others."""
+    names = list(dict.fromkeys(name for line in history.metrics for name in line if name.startswith(DEV)))
+    deciding = f"{DEV}{decided.best}" if decided else next(iter(names), f"{DEV}score")
+    others = {name: _title(name) for name in names if name not in (deciding, f"{DEV}null_threshold")}
+    return runs.charts(
+        history,
+        Chart("Loss in training", {"loss": "training"}, from_zero=True),
+        Chart(f"Dev: {_title(deciding)}", {deciding: _title(deciding)}),
+        Chart("Dev: other scores", dict(list(others.items())[:MOST_CURVES])),
+        *PACE,
+    )
+
+
+def _origins(history: History) -> Html:
+    identity = history.identity
+    task, examples = identity.get("task"), identity.get("examples")
+    return runs.origins(
+        history,
+        {
+            **({f"task.{name}": value for name, value in task.items()} if isinstance(task, Mapping) else {}),
+            **(
+                {f"examples.{name}": value for name, value in flatten(examples).items()}
+                if isinstance(examples, Mapping)
+                else {}
+            ),
+            "started from": identity.get("model"),
+            "its weights (sha256)": identity.get("weights"),
+            "data (fingerprint)": identity.get("data"),
+        },
+    )
