@@ -107,7 +107,7 @@ def _plan_text(plan: Plan) -> str:
         f"device         {plan.device}, {plan.processes} process(es)",
     ]
     if pace := plan.pace:
-        known = "on this machine" if pace.measured else "on this machine, in part by arithmetic"
+        known = "on this machine, as busy as it is" if pace.measured else "on this machine, not all of it measured"
         lines.append(f"time           about {_time(pace.seconds)} {known}; evaluation and saving come on top")
         lines.append(f"               ({pace.basis})")
     return "\n".join(lines)

@@ -88,7 +88,8 @@ def measure_pace(
             timed.append(f"{trial.sequences} {what}")
         else:
             each = flops / speed
-            reckoned.append(f"one {what}, which alone would take about {each:.1f} s here, or too much memory")
+            reason = f"about {each:.1f} s" if each >= budget else "more memory than is free"
+            reckoned.append(f"one {what}, which alone would take {reason}")
         seconds += stage.steps * each * stage.sequences * full
     seconds += settings.train.steps * _time_update(model, optimizer)
     basis = f"timed: sequences, {', '.join(timed)}" if timed else "nothing timed"
