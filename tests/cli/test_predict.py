@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +116,22 @@ def test_a_bad_row_leaves_no_output_behind(classifier: str, tmp_path: Path) -> N
     assert isinstance(result.exception, DataError)
     assert "in.jsonl:2" in str(result.exception)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["classifier", "in.jsonl"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_an_interrupt_ends_with_130_and_leaves_nothing_half_written(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("the old harbour was quiet\n" * 300_000)
+    out = tmp_path / "out.jsonl"
+    words = [sys.executable, "-m", "albert", "predict", classifier, str(tmp_path / "in.txt"), "--out", str(out)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not list(tmp_path.glob(".out.jsonl.*.tmp")):
+            assert process.poll() is None, "ended before it wrote anything"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["classifier", "in.txt"]
 
 
 def test_questions_choices_tags_and_blanks(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from albert.errors import DataError, UsageError
 from albert.tasks.catalog import DataRequest, open_data, read_inputs
-from albert.tasks.choice import Choice
+from albert.tasks.choice import Choice, Chosen
 from albert.tasks.classification import Regression
 from albert.tasks.race import read_passage
 
@@ -109,3 +109,17 @@ def test_the_real_dev_set_is_whole(real_data: Path) -> None:
     assert len(dev) == 4887
     assert sum(example.group == "middle" for example in dev) == 1436
     assert sum("_" in example.question for example in dev) == 2575
+
+
+def test_the_score_of_one_letter_on_the_real_dev_set_is_its_share_counted_from_the_files(real_data: Path) -> None:
+    task = Choice(4)
+    dev = open_data(DataRequest(real_data / "race"), task=task).splits.dev["dev"]
+    scores = task.score(dev, [Chosen(2, example.choices[2], ()) for example in dev])
+    counts = {}
+    for level in ("middle", "high"):
+        files = (real_data / "race" / "dev" / level).iterdir()
+        letters = "".join("".join(json.loads(file.read_text())["answers"]) for file in files)
+        counts[level] = (letters.count("C"), len(letters))
+        assert scores[f"accuracy_{level}"] == letters.count("C") / len(letters)
+    right, total = (sum(column) for column in zip(*counts.values(), strict=True))
+    assert scores["accuracy"] == right / total

@@ -50,7 +50,8 @@ def _plain_lines(title: str) -> Show:
             return
         last = now
         left = f", {duration((now - started) * (1 - done) / done)} left" if done > 0 else ""
-        print(f"{title}: {done:.0%}, {words}{left}", file=sys.stderr, flush=True)
+        share = f"{done:.0%}, " if done > 0 else ""  # of a stream nobody knows the end
+        print(f"{title}: {share}{words}{left}", file=sys.stderr, flush=True)
 
     return show
 
