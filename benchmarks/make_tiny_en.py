@@ -149,7 +149,9 @@ def draw(history: History, path: Path) -> None:
     """Draw the held-out curves."""
     figure = Figure(figsize=(7, 3), layout="constrained")
     loss, accuracy = figure.subplots(1, 2)
-    loss.plot(*zip(*history.series("mlm_loss"), strict=True), linewidth=0.6, label="training (25% masked, growing length)")
+    loss.plot(
+        *zip(*history.series("mlm_loss"), strict=True), linewidth=0.6, label="training (25% masked, growing length)"
+    )
     loss.plot(*zip(*history.series("valid_mlm_loss"), strict=True), marker="o", label="held out (15% masked)")
     loss.set(title="MLM loss", xlabel="step")
     for kind in ("mlm", "sop", "nsp"):

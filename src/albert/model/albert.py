@@ -110,7 +110,5 @@ def draw_waves(model: Albert) -> None:
     places = torch.arange(weight.shape[0], device=weight.device)
     waves = torch.arange(0, weight.shape[1], 2, device=weight.device)
     angles = places.unsqueeze(1) * torch.exp(-math.log(100) * waves / weight.shape[1])  # [positions, E / 2]
-    both = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(
-        1
-    )  # in turn: [positions, E], one more if E is odd
+    both = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)  # in turn: [positions, E], one more if E is odd
     weight.copy_(both[:, : weight.shape[1]] * math.sqrt(2) * model.config.initializer_range)

@@ -98,5 +98,5 @@ def in_bins(
     for place in np.unique(number):
         chosen = np.flatnonzero(number == place)
         own = values[chosen]
-        found.append((float(own.min()), float(own.max()), [items[i] for i in chosen]))
+        found.append((float(own.min()), float(own.max()), [items[int(i)] for i in chosen]))
     return found
