@@ -37,7 +37,10 @@ import torch  # isort: skip
 
 LAYERS, LENGTH, SEQUENCES = 12, 512, 4
 FINAL = 0.8  # the share of the steps after which a growing run has its final configuration
-GROWTH: dict[str, Any] = {"depth": [[0.0, 3], [0.5, 6], [FINAL, LAYERS]], "length": [[0.0, 128], [FINAL, LENGTH]]}
+GROWTH: dict[str, Any] = {
+    "depth": [[0.0, 3], [0.5, 6], [FINAL, LAYERS]],
+    "length": [[0.0, 16], [0.2, 32], [0.4, 128], [FINAL, LENGTH]],
+}
 EVALUATIONS, EXAMPLES = 20, 48  # of a run; of each evaluation
 CHARACTERS = 24_000_000  # of text: more than a run reads
 
