@@ -6,18 +6,13 @@ Everything comes from the run folder, so it can be written at any moment of a ru
 from __future__ import annotations
 
 import math
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from albert.files import atomic_write
-from albert.report import page
-from albert.report.drawing import Curve, draw_curves
+from albert.report import page, runs
 from albert.report.page import Html
-from albert.train.history import History, read_history
+from albert.report.runs import PACE, Chart
+from albert.train.history import History
 
-FILE = "report.html"
 ACCURACIES = {
     "valid_mlm_accuracy": "masked words (MLM)",
     "valid_sop_accuracy": "sentence order (SOP)",
@@ -25,26 +20,16 @@ ACCURACIES = {
 }
 
 
-def write_report(folder: Path) -> Path:
-    """Write a run's report into its folder."""
-    path = folder / FILE
-    text = build_report(read_history(folder))
-    with atomic_write(path) as file:
-        file.write(text.encode())
-    return path
-
-
 def build_report(history: History) -> Html:
     """Make the page."""
-    words = history.circumstances.get("command")
     return page.page(
         f"Pre-training: {history.folder.resolve().name}",
         page.paragraph(_state(history)),
-        *([page.command(shlex.join(str(word) for word in words))] if isinstance(words, list) and words else []),
+        *runs.command(history),
         page.section("At the end" if _is_finished(history) else "So far", *_results(history)),
         page.section("Curves", _curves(history)),
-        page.section("Settings", page.facts(_texts(history.settings))),
-        page.section("Data and versions", page.facts(_origins(history))),
+        page.section("Settings", runs.facts(history.settings)),
+        page.section("Data and versions", _origins(history)),
     )
 
 
@@ -99,51 +84,33 @@ def _bad_steps(history: History) -> int:
 
 
 def _curves(history: History) -> Html:
-    """Draw what was logged; a figure without a point is left out."""
     objective = str(history.settings.get("data.objective", "")).upper()
-
-    def lines(*named: tuple[str, str]) -> list[Curve]:
-        curves = [Curve(title, history.series(name), markers=name.startswith("valid_")) for name, title in named]
-        return [curve for curve in curves if curve.points]
-
-    plans: list[tuple[str, list[Curve], dict[str, Any]]] = [
-        ("Loss in training, all objectives", lines(("loss", "training")), {}),
-        ("Masked words: loss", lines(("mlm_loss", "training"), ("valid_mlm_loss", "held-out")), {}),
-        (
+    return runs.charts(
+        history,
+        Chart("Loss in training, all objectives", {"loss": "training"}),
+        Chart("Masked words: loss", {"mlm_loss": "training", "valid_mlm_loss": "held-out"}),
+        Chart(
             "Masked words: accuracy",
-            lines(("mlm_accuracy", "training"), ("valid_mlm_accuracy", "held-out")),
-            {"unit": "percent", "from_zero": True},
+            {"mlm_accuracy": "training", "valid_mlm_accuracy": "held-out"},
+            unit="percent",
+            from_zero=True,
         ),
-        (
+        Chart(
             "Order of segments: accuracy",
-            lines(
-                ("order_accuracy", f"training ({objective})"),
-                ("valid_sop_accuracy", "held-out SOP"),
-                ("valid_nsp_accuracy", "held-out NSP"),
-            ),
-            {"unit": "percent"},
+            {
+                "order_accuracy": f"training ({objective})",
+                "valid_sop_accuracy": "held-out SOP",
+                "valid_nsp_accuracy": "held-out NSP",
+            },
+            unit="percent",
         ),
-        ("Learning rate", lines(("lr", "rate")), {"from_zero": True}),
-        ("Norm of the gradient", lines(("gradient_norm", "norm")), {"from_zero": True}),
-        ("Tokens a second", lines(("tokens_per_second", "tokens/s")), {"from_zero": True}),
-    ]
-    drawn = [
-        page.figure(title, draw_curves(curves, label=title, **options)) for title, curves, options in plans if curves
-    ]
-    return page.figures(*drawn) if drawn else page.note("Nothing is logged yet.")
+        *PACE,
+    )
 
 
-def _origins(history: History) -> dict[str, str]:
-    identity, circumstances = history.identity, history.circumstances
-    named = {
-        "model": identity.get("model"),
-        "store": identity.get("store"),
-        "held-out store": identity.get("valid"),
-        "processes": circumstances.get("processes"),
-    }
-    versions = circumstances.get("versions")
-    return _texts(named | (versions if isinstance(versions, dict) else {}))
-
-
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    return {name: "none" if value is None else str(value) for name, value in values.items()}
+def _origins(history: History) -> Html:
+    identity = history.identity
+    return runs.origins(
+        history,
+        {"model": identity.get("model"), "store": identity.get("store"), "held-out store": identity.get("valid")},
+    )
