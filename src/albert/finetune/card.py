@@ -67,14 +67,16 @@ def _use(kind: str) -> str:
 
 
 def _spread(summary: Mapping[str, Any]) -> str:
-    if "median" not in summary:
+    if "median" not in summary or len(summary["runs"]) == 1:
         return ""
     rows = "".join(
         f"| {run['folder']} | {'-' if run['score'] is None else format(run['score'], '.4f')} | {run['lr']:.2g} |\n"
         for run in summary["runs"]
     )
-    return (
-        f"The best of {len(summary['runs'])} runs: median {summary['median']:.4f}, mean {summary['mean']:.4f}, "
-        f"from {summary['lowest']:.4f} to {summary['highest']:.4f}, deviation {summary['deviation']:.4f}.\n\n"
-        f"| run | {summary['score'].replace('_', ' ')} | rate |\n|---|---|---|\n{rows}\n"
-    )
+    words = f"The best of {len(summary['runs'])} attempts with one seed."
+    if summary["seeds"] > 1:
+        words = (
+            f"The best of {summary['seeds']} seeds: median {summary['median']:.4f}, mean {summary['mean']:.4f}, "
+            f"from {summary['lowest']:.4f} to {summary['highest']:.4f}, deviation {summary['deviation']:.4f}."
+        )
+    return f"{words}\n\n| run | {summary['score'].replace('_', ' ')} | rate |\n|---|---|---|\n{rows}\n"

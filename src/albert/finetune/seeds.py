@@ -57,6 +57,7 @@ class Finetuned:
         return {
             "score": self.deciding.removeprefix("valid_"),
             "baseline": self.baseline,
+            "seeds": len(self.final_runs()),
             **figures,
             "chosen": self.chosen.folder,
             "runs": [asdict(run) for run in self.runs],
@@ -123,12 +124,14 @@ def _gather(prepared: Prepared, out: Path, runs: list[Outcome]) -> Finetuned:
 
 
 def _keep_best(prepared: Prepared, out: Path, result: Finetuned) -> None:
-    """Copy the best model, with a card that tells of all runs."""
+    """Copy the best model, with a card that tells of all runs and has the rate of its own."""
     source = out / result.chosen.folder / "model"
     if not source.is_dir():  # every attempt exploded before its first evaluation
         return
     with atomic_folder(out / "model") as temporary:
         for path in source.iterdir():
             shutil.copy2(path, temporary / path.name)
-        card = model_card(prepared, prepared.settings, scores=result.chosen.scores, summary=result.summary())
+        rates = prepared.settings.optimizer.model_copy(update={"lr": result.chosen.lr})
+        settings = prepared.settings.model_copy(update={"optimizer": rates})
+        card = model_card(prepared, settings, scores=result.chosen.scores, summary=result.summary())
         (temporary / "README.md").write_text(card, encoding="utf-8")
