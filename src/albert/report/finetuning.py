@@ -59,6 +59,9 @@ def _kept_run(folder: Path, summary: Mapping[str, Any]) -> Path | None:
 
 def _state(history: History, summary: Mapping[str, Any]) -> str:
     started, steps = history.circumstances.get("started", "at an unknown time"), history.settings.get("train.steps")
+    if history.identity.get("several"):  # a common folder from which no run has been chosen
+        begun = ", ".join(sorted(path.name for path in history.folder.iterdir() if is_run(path))) or "none"
+        return f"No run is finished yet. Begun: {begun}; each has a report of its own. Started {started}."
     total = f"{steps:,}" if isinstance(steps, int) else "unknown"
     words = [f"{'Finished' if summary else 'Not finished'}: {history.last_step:,} of {total} steps. Started {started}."]
     if summary.get("ended_early"):
