@@ -150,6 +150,8 @@ def test_a_run_that_learns_nothing_says_so_and_what_to_change(
         "tune.dropout=0.0",
     ):
         assert advice in result.chosen.problem
+    assert "learnt nothing that dev shows" in result.chosen.problem
+    assert "yet" not in result.chosen.problem, "the run is over"
     assert caplog.text.count("learnt nothing yet") == 1, "said during training, once"
 
 

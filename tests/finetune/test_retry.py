@@ -34,6 +34,7 @@ def test_a_rate_that_is_too_high_is_halved_until_a_run_learns(
     *given_up, rescued = result.runs
     assert given_up, "the first attempt learns nothing"
     assert all(not run.learnt and run.ended_early and run.steps < 60 for run in given_up)
+    assert all("--retry" not in (run.problem or "") for run in given_up), "that is what is being done"
     assert rescued.learnt
     assert (rescued.steps, rescued.problem) == (60, None)
     assert result.chosen == rescued

@@ -48,15 +48,15 @@ class Judge:
         if state.step < doubt or self.has_learnt(state):
             return False
         if state.step - every < doubt:  # once is enough
-            log.warning("step %d: %s", state.step, self.explain(state))
+            log.warning("step %d: %s", state.step, self.explain(state, finished=False))
         return self.give_up
 
     def has_learnt(self, state: TrainState) -> bool:
         """Tell whether the best score beats the decision that reads no text."""
         return state.best_score is not None and state.best_score > self.baseline + MARGIN
 
-    def explain(self, state: TrainState) -> str:
-        """Say that a run has learnt nothing, and what to change."""
+    def explain(self, state: TrainState, *, finished: bool) -> str:
+        """Say that a run has learnt nothing, or nothing so far, and what to change."""
         score = "no score" if state.best_score is None else f"{state.best_score:.3f}"
         name = self.best.removeprefix("valid_")
         lr, warmup = self.settings.optimizer.lr, self.settings.optimizer.warmup_steps or 0
@@ -68,7 +68,12 @@ class Judge:
         ]
         if self.config.hidden_dropout_prob:
             advice.append("no dropout (--set tune.dropout=0.0; v2 models were trained without)")
-        return (
-            f"best {name} {score}, and {self.baseline:.3f} without reading a word: this run has learnt nothing yet. "
-            f"Try {', '.join(advice)}, or --retry"
+        if not self.give_up:
+            advice.append("--retry")
+        verdict = (
+            "this run has learnt nothing that dev shows. A small model may come no further on a hard task; else try"
+            if finished
+            else "this run has learnt nothing yet. If it stays so, try"
         )
+        tries = f"{', '.join(advice[:-1])} or {advice[-1]}"
+        return f"best {name} {score}, and {self.baseline:.3f} without reading a word: {verdict} {tries}"

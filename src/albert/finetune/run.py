@@ -137,7 +137,7 @@ def _train(
         scores=_scores_at(out, state.best_step) if world.is_first else {},
         learnt=learnt,
         ended_early=state.ended,
-        problem=None if learnt else judge.explain(state),
+        problem=None if learnt else judge.explain(state, finished=True),
     )
 
 
