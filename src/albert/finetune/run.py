@@ -21,6 +21,7 @@ from albert.report.decisions import keep_decisions
 from albert.report.writing import reported
 from albert.tasks.finetuning import AnyTask, FinetuneJob, FinetuneSettings
 from albert.tasks.remembered import TASK_FILE, task_json
+from albert.train.checkpoint import checkpoint_path, damage, load_checkpoint
 from albert.train.history import read_history
 from albert.train.loop import BadLoss, Progress, train
 from albert.train.run import RunFolder, own_run
@@ -59,12 +60,16 @@ def run_once(
 ) -> Outcome:
     """Train with one seed into a run folder whose `model` is the best by dev; a finished run is only read.
 
-    With `give_up` a run that learns nothing ends early, and a loss that explodes is an outcome rather than an error.
+    A model that somebody deleted is written again where its checkpoint is still there. With
+    `give_up` a run that learns nothing ends early, and a loss that explodes is an outcome rather than an error.
     """
     with own_run(out, prepared.identity(settings), world) as run:
         world.wait()
         if (out / SUMMARY).exists():
-            return Outcome(**read_json(out / SUMMARY))
+            outcome = Outcome(**read_json(out / SUMMARY))
+            if _is_gone(out, outcome.score, world):
+                _restore(prepared, out, step=outcome.best_step, settings=settings, world=world)
+            return outcome
         with reported(run, world):
             try:
                 outcome = _train(
@@ -96,14 +101,14 @@ def _train(
     model = prepared.start.build(prepared.task, settings.tune, seed=settings.train.seed).to(world.device)
     model.encoder.checkpointing = settings.train.checkpointing
     dev = DevScores(model, prepared, world=world)
-
-    def keep() -> None:
-        card = model_card(prepared, settings, scores=dev.last)
-        extra = {TASK_FILE: task_json(dev.settled, columns=prepared.columns)}
-        save_model(model, out / "model", tokenizer=prepared.start.tokenizer, card=card, extra=extra)
-        dev.keep_decisions(out)
-
-    judge = Judge(prepared.deciding, prepared.baseline, settings, config=model.config, keep=keep, give_up=give_up)
+    judge = Judge(
+        prepared.deciding,
+        prepared.baseline,
+        settings,
+        config=model.config,
+        keep=lambda: _keep(model, dev, prepared, settings=settings, out=out),
+        give_up=give_up,
+    )
 
     def note(progress: Progress) -> None:
         assert run is not None
@@ -125,8 +130,8 @@ def _train(
     )
     state = trained.state
     learnt = world.sum([float(judge.has_learnt(state))])[0] > 0  # the first process knows
-    if world.is_first and not (out / "model").exists():
-        raise ModelError(f"{out / 'model'}: is gone, and the run is finished: choose another folder and run it again")
+    if _is_gone(out, state.best_score, world):
+        _restore(prepared, out, step=state.best_step, settings=settings, world=world)
     return Outcome(
         folder=out.name,
         seed=settings.train.seed,
@@ -139,6 +144,36 @@ def _train(
         ended_early=state.ended,
         problem=None if learnt else judge.explain(state, finished=True),
     )
+
+
+def _keep(model: Albert, dev: DevScores, prepared: Prepared, *, settings: FinetuneSettings, out: Path) -> None:
+    """Write the model and what it decided at the last evaluation."""
+    card = model_card(prepared, settings, scores=dev.last)
+    extra = {TASK_FILE: task_json(dev.settled, columns=prepared.columns)}
+    save_model(model, out / "model", tokenizer=prepared.start.tokenizer, card=card, extra=extra)
+    dev.keep_decisions(out)
+
+
+def _is_gone(out: Path, score: float | None, world: World) -> bool:
+    """Tell every process whether a model was kept and is no longer there: the first looks."""
+    return world.sum([float(world.is_first and score is not None and not (out / "model").exists())])[0] > 0
+
+
+def _restore(prepared: Prepared, out: Path, *, step: int, settings: FinetuneSettings, world: World) -> None:
+    """Write the best model of a finished run again, from the checkpoint of its step; dev is scored once more."""
+    path = checkpoint_path(out / "checkpoints", int(world.sum([float(step if world.is_first else 0)])[0]))
+    if damage(path) is not None:
+        raise ModelError(
+            f"{out / 'model'}: is gone, and its checkpoint {path.name} is not kept: delete {out / 'checkpoints'} and "
+            f"{out / SUMMARY} and run the same command again, which makes the same model"
+        )
+    model = prepared.start.build(prepared.task, settings.tune, seed=settings.train.seed).to(world.device)
+    load_checkpoint(path, model, build_optimizer(settings.optimizer.name, model, lr=0.0))
+    dev = DevScores(model.eval(), prepared, world=world)
+    dev.score(step)
+    if world.is_first:
+        log.info("%s: was gone: written again from %s", out / "model", path.name)
+        _keep(model, dev, prepared, settings=settings, out=out)
 
 
 class DevScores:

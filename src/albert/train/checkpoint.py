@@ -46,7 +46,7 @@ def save_checkpoint(
     folder: Path, state: TrainState, model: nn.Module, optimizer: torch.optim.Optimizer, *, keep: int
 ) -> Path:
     """Write `folder/step-N` and remove the oldest beyond `keep`."""
-    path = folder / f"step-{state.step:08d}"
+    path = checkpoint_path(folder, state.step)
     with atomic_folder(path) as temporary:
         write_tensors(temporary / FILES[0], _cpu(model.state_dict()))
         write_tensors(temporary / FILES[1], _moments(model, optimizer))
@@ -55,6 +55,11 @@ def save_checkpoint(
     for old in checkpoints(folder)[:-keep]:
         shutil.rmtree(old, ignore_errors=True)
     return path
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """Give the place of the checkpoint of a step."""
+    return folder / f"step-{step:08d}"
 
 
 def checkpoints(folder: Path) -> list[Path]:
