@@ -1,77 +1,214 @@
-"""`albert demo`: the whole job on English that every machine with Python has; each stage is one command."""
+"""`albert demo`: the whole job on English that every machine with Python has; each stage is one command.
+
+The stages are the commands that it prints, run one after the other with their results taken from the files they write.
+Run again, it goes on where it stopped. What it says of the scores is what it measured.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-HELD_OUT = 20  # every 20th document
-QUESTIONS = (
-    "returns the [MASK] of the array elements .",
-    "if the file does not [MASK] , an error is raised .",
-    "this function returns a new [MASK] .",
-)
+from albert.cli.demo_folder import FINETUNE_TOML, PRETRAIN_TOML, prepare_folder, read_rows, write_text
+
+VOCABULARY = 4_000
+SHOWN_ROWS, SHOWN_CHARACTERS = 4, 78
+BLANKS = {
+    "demo": ("this function returns a new [MASK] .", "if the file does not [MASK] , an error is raised ."),
+    "tiny-en": ("the united [MASK] of america", "she was born in [MASK] and died in 1950 ."),
+}
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where everything goes; the same command again goes on.")] = Path("demo"),
-    steps: Annotated[int, typer.Option(min=10, help="Steps of pre-training.")] = 1000,
+    steps: Annotated[
+        int, typer.Option(min=20, help="Steps of pre-training; fine-tuning takes a quarter as many.")
+    ] = 1000,
+    text_only: Annotated[
+        bool, typer.Option("--text-only", help="Write the text and the labelled tables, and stop.")
+    ] = False,
 ) -> None:
-    """From text to a model that fills in words: each stage says which command does it alone."""
-    _write_corpus(out / "text")
-    text, held_out = str(out / "text" / "train.txt"), str(out / "text" / "valid.txt")
-    tokenizer, store, valid = str(out / "tokenizer"), str(out / "store"), str(out / "store-valid")
-    _run("a vocabulary", ["tokenizer", "train", text, "--vocab-size", "4000", "--out", tokenizer])
-    _run("token ids of the text", ["data", "build", text, "--tokenizer", tokenizer, "--out", store])
-    _run("token ids of held-out text", ["data", "build", held_out, "--tokenizer", tokenizer, "--out", valid])
-    _run("one training example, as the model sees it", ["data", "check", store, "--examples", "1", "--length", "64"])
-    settings = {
-        "train.steps": steps, "train.batch_size": 32, "train.log_every": max(1, steps // 12), "train.eval_every": steps,
-        "train.save_every": max(10, steps // 4), "data.max_length": 64, "evaluation.examples": 500,
-        "optimizer.name": "lamb", "optimizer.lr": 0.01,
-    }  # fmt: skip
-    assignments = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    run = ["pretrain", "--data", store, "--valid", valid, "--model", "tiny", "--out", str(out / "run")]
-    _run("a model, by masked words and sentence order", [*run, *assignments])
-    _run("what the model is and costs", ["info", str(out / "run" / "model")])
-    _fill(out / "run" / "model")
-    print(f"\nEverything is in {out}: the model folder {out / 'run' / 'model'} also opens in transformers.")
+    """From text to a tuned model, with and without pre-training: each stage says which command does it alone."""
+    started = time.monotonic()
+    new = prepare_folder(out, steps)
+    print(f"{'A demo' if new else 'Going on with the demo'} in {out}; $ is a command that also works alone.")
+    _text(out, steps)
+    if text_only:
+        return
+    _vocabulary(out)
+    _stores(out)
+    _example(out)
+    _pretraining(out)
+    _finetuning(out)
+    _predictions(out)
+    print(f"\nDone in {_minutes(time.monotonic() - started)}. Open in a browser:")
+    print(f"  {out / 'tuned' / 'report.html'}  what the tuned model gets right and wrong, with the texts")
+    print(f"  {out / 'run' / 'report.html'}    the curves of pre-training")
+    print(f"The model folders ({out / 'tuned' / 'model'}, {out / 'run' / 'model'}) also open in transformers.")
 
 
-def _write_corpus(folder: Path) -> None:
-    from albert.files import atomic_write
-    from albert.text.installed import installed_documents
-
+def _text(out: Path, steps: int) -> None:
     start = time.monotonic()
-    files = folder / "train.txt", folder / "valid.txt"
-    if not all(file.exists() for file in files):
-        with atomic_write(files[0]) as train, atomic_write(files[1]) as valid:
-            for number, document in enumerate(installed_documents()):
-                into = valid if number % HELD_OUT == 0 else train
-                into.write(f"{document}\n\n".encode())
-    size = sum(file.stat().st_size for file in files)
-    print(f"== text: {size / 1e6:.1f} MB of English from Python's own documentation, {time.monotonic() - start:.0f} s")
+    print("\nReading the documentation that is installed here …", flush=True)
+    megabytes, held_out = (size / 1e6 for size in write_text(out))
+    _say(
+        "Text",
+        f"{megabytes:.1f} MB of English, the documentation inside Python, NumPy and PyTorch; "
+        f"{held_out:.1f} MB from other modules are held out",
+        start,
+        ["demo", "--out", str(out), "--steps", str(steps), "--text-only"],
+    )
 
 
-def _run(what: str, arguments: list[str]) -> None:
-    print(f"\n== {what}:  albert {shlex.join(arguments)}", flush=True)
+def _vocabulary(out: Path) -> None:
     start = time.monotonic()
-    code = subprocess.run([sys.executable, "-m", "albert", *arguments], check=False).returncode
-    if code:
-        raise typer.Exit(code)
-    print(f"   ({time.monotonic() - start:.0f} s)", flush=True)
+    command = ["tokenizer", "train", str(out / "text" / "train.txt")]
+    command += ["--vocab-size", str(VOCABULARY), "--out", str(out / "tokenizer")]
+    if not (out / "tokenizer" / "spiece.model").exists():
+        _run(command)
+    _say("Vocabulary", f"{VOCABULARY:,} pieces of words, learnt from that text", start, command)
 
 
-def _fill(folder: Path) -> None:
+def _stores(out: Path) -> None:
+    start = time.monotonic()
+    commands = [
+        ["data", "build", str(out / "text" / text), "--tokenizer", str(out / "tokenizer"), "--out", str(out / store)]
+        for text, store in (("train.txt", "store"), ("valid.txt", "store-valid"))
+    ]
+    for command in commands:
+        _run(command)
+    _say("Token store", "both texts as numbers of pieces, read from disk without loading", start, *commands)
+
+
+def _example(out: Path) -> None:
+    start = time.monotonic()
+    command = ["data", "check", str(out / "store"), "--examples", "1", "--length", "64"]
+    shown = _run(command, as_json=False).partition("training examples:")[2]
+    legend, _, example = shown.partition("\n")
+    _say("One training example", "what pre-training shows to the model, and what it asks", start, command)
+    print(f"   {legend.strip()}\n" + "\n".join(f"   {line}" for line in example.strip().splitlines()))
+
+
+def _pretraining(out: Path) -> None:
+    start = time.monotonic()
+    command = ["pretrain", "--config", str(out / PRETRAIN_TOML), "--data", str(out / "store")]
+    command += ["--valid", str(out / "store-valid"), "--out", str(out / "run")]
+    _run(command)
+    metrics = _metrics(out / "run")
+    losses = [line["loss"] for line in metrics if "loss" in line]
+    curve = " → ".join(f"{losses[round(place * (len(losses) - 1) / 6)]:.2f}" for place in range(7))
+    scores = next(line for line in reversed(metrics) if "valid_mlm_accuracy" in line)
+    _say("Pre-training", "guessing hidden words, and whether two passages were swapped", start, command)
+    print(f"   loss {curve}")
+    print(
+        f"   on held-out text: {scores['valid_mlm_accuracy']:.0%} of the hidden words right, "
+        f"{scores['valid_sop_accuracy']:.0%} of the orders (guessing: 50%)"
+    )
+
+
+def _finetuning(out: Path) -> None:
+    from albert.files import read_json
+
+    train, dev = out / "task" / "train.csv", out / "task" / "dev.csv"
+    rows, held_out = len(read_rows(train)), len(read_rows(dev))
+    _say(
+        "A labelled task",
+        f"which library is a paragraph from? {rows:,} to learn from, {held_out:,} from held-out modules; "
+        "paragraphs that name a library are left out",
+        time.monotonic(),
+        ["data", "check", str(train), "--dev", str(dev)],
+    )
+    scores = []
+    for title, folder, more in (
+        ("Fine-tuning", "tuned", []),
+        ("The same without pre-training", "tuned-from-random", ["--set", "tune.start=random"]),
+    ):
+        start = time.monotonic()
+        command = ["finetune", "--config", str(out / FINETUNE_TOML), "--model", str(out / "run"), "--data", str(train)]
+        command += ["--dev", str(dev), "--out", str(out / folder), *more]
+        _run(command)
+        summary = read_json(out / folder / "summary.json")
+        scores.append(summary["median"])
+        _say(title, f"{summary['median']:.1%} of the held-out paragraphs right", start, command)
+    print(f"\n=> {_comparison(*scores, baseline=summary['baseline'], rows=held_out)}")
+
+
+def _comparison(trained: float, random: float, *, baseline: float, rows: int) -> str:
+    """Say what pre-training did, with the error that so few rows leave."""
+    error = 2 * math.sqrt((trained * (1 - trained) + random * (1 - random)) / rows)
+    scores = f"{trained:.1%} with pre-training, {random:.1%} without, {baseline:.1%} without reading"
+    gain = f"a gain of {100 * (trained - random):.0f} points, ±{100 * error:.0f} by chance"
+    if trained - random > error:
+        return f"{scores}: {gain}."
+    return f"{scores}: no clear gain here (±{100 * error:.0f} points are chance); try more --steps with another --out."
+
+
+def _predictions(out: Path) -> None:
     import albert
 
-    print("\n== the model fills in words (a few minutes of training: expect common ones)")
-    for question, blanks in zip(QUESTIONS, albert.load(folder).fill(QUESTIONS), strict=True):
-        words = ", ".join(f"{guess.text or guess.piece} {guess.probability:.0%}" for guess in blanks[0].guesses)
-        print(f"   {question}   → {words}")
+    rows = read_rows(out / "task" / "dev.csv")[:SHOWN_ROWS]
+    start = time.monotonic()
+    decided: Any = albert.load(out / "tuned").classify([text for text, _ in rows])
+    shown = min((text for text, _ in rows), key=len)
+    _say("Predictions", f"the first {len(rows)} held-out rows", start, ["predict", str(out / "tuned"), shown])
+    for (text, truth), label in zip(rows, decided, strict=True):
+        verdict = "right" if label.label == truth else f"wrong: {truth}"
+        print(f"   {label.label:<7} {max(label.probabilities.values()):4.0%}  {verdict:<14} {_cut(text)}")
+    for name, title in ((str(out / "run"), "the demo's model"), ("tiny-en", "tiny-en, a small model that is shipped")):
+        start = time.monotonic()
+        texts = BLANKS["tiny-en" if name == "tiny-en" else "demo"]
+        filled = albert.load(name).fill(texts)
+        _say("Hidden words", title, start, ["predict", name, texts[0]])
+        for text, blanks in zip(texts, filled, strict=True):
+            words = ", ".join(f"{guess.text or guess.piece} {guess.probability:.0%}" for guess in blanks[0].guesses)
+            print(f"   {text:<52} {words}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 2]} …"
+
+
+def _metrics(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def _run(arguments: list[str], *, as_json: bool = True) -> str:
+    """Run a command; its progress is seen, its result given back."""
+    words = [sys.executable, "-m", "albert", *arguments, *(["--json"] if as_json else [])]
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, env=environment, encoding="utf-8")
+    try:
+        output, _ = process.communicate()
+    except KeyboardInterrupt:
+        process.communicate()  # it was interrupted too, and is saving
+        raise
+    if process.returncode:
+        print(f"The stage that failed: {_line(arguments)}", file=sys.stderr)
+        raise typer.Exit(process.returncode)
+    return output
+
+
+def _say(title: str, words: str, start: float, *commands: list[str]) -> None:
+    seconds = time.monotonic() - start
+    print(f"\n{title}: {words}{f' ({seconds:.0f} s)' if seconds >= 0.5 else ''}")
+    print("\n".join(f"   $ {_line(command)}" for command in commands), flush=True)
+
+
+def _line(arguments: list[str]) -> str:
+    """Give a line for the shell: with the program's place where its name alone would not be found."""
+    program = "albert" if shutil.which("albert") else os.path.relpath(Path(sys.executable).with_name("albert"))
+    return shlex.join([program, *arguments])
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds) // 60} min {int(seconds) % 60:02} s"

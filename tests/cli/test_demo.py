@@ -1,0 +1,58 @@
+"""`albert demo`: the whole job in a few steps on a part of the text, twice; folders that it refuses."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from albert.cli.demo import _comparison, demo
+from albert.errors import UsageError
+from albert.text import installed
+
+
+def test_the_demo_runs_all_stages_and_a_second_time_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = installed.library_folders()
+    parts = {"python": "email", "numpy": "lib", "torch": "optim"}
+    monkeypatch.setattr(installed, "library_folders", lambda: {name: whole[name] / parts[name] for name in whole})
+    out = tmp_path / "demo"
+    demo(out=out, steps=20)
+    first = capsys.readouterr().out
+    titles = ("Text:", "Vocabulary:", "Token store:", "One training example:", "Pre-training:", "A labelled task:",
+              "Fine-tuning:", "The same without pre-training:", "=> ", "Predictions:", "Hidden words:")  # fmt: skip
+    places = [first.find(f"\n{title}") for title in titles]
+    assert -1 not in places, first
+    assert places == sorted(places)
+    assert (out / "tuned" / "report.html").is_file()
+    assert str(out / "tuned" / "report.html") in first
+    written = {file: file.stat().st_mtime_ns for file in out.rglob("*.safetensors")}
+
+    demo(out=out, steps=20)
+    second = capsys.readouterr().out
+    results = re.compile(r"^(=>.*|   loss.*|   on held-out.*)$", re.MULTILINE)
+    assert results.findall(second) == results.findall(first)
+    assert len(results.findall(first)) == 3
+    assert {file: file.stat().st_mtime_ns for file in out.rglob("*.safetensors")} == written
+
+    command = next(line for line in first.splitlines() if " predict " in line)  # as a reader would copy it
+    words = [sys.executable, "-m", "albert", *shlex.split(command)[2:]]
+    assert "*" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_folder_of_another_demo_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with pytest.raises(UsageError, match="delete the folder, or give another one with --out"):
+        demo(out=tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
+
+
+def test_only_a_difference_beyond_chance_is_called_a_gain() -> None:
+    assert "a gain of 20 points" in _comparison(0.8, 0.6, baseline=0.33, rows=500)
+    assert "no clear gain" in _comparison(0.62, 0.6, baseline=0.33, rows=500)
+    assert "no clear gain" in _comparison(0.5, 0.6, baseline=0.33, rows=500)
