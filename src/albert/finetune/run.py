@@ -6,20 +6,18 @@ import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from albert.errors import ModelError
 from albert.files import read_json, write_json
 from albert.finetune.card import model_card
+from albert.finetune.dev import DevScores
 from albert.finetune.judge import Judge
 from albert.finetune.preparation import Prepared
-from albert.inference.predictor import Predictor
 from albert.model import Albert
 from albert.model.folder import save_model
 from albert.optim import build_optimizer
-from albert.report.decisions import keep_decisions
 from albert.report.writing import reported
-from albert.tasks.finetuning import AnyTask, FinetuneJob, FinetuneSettings
+from albert.tasks.finetuning import FinetuneJob, FinetuneSettings
 from albert.tasks.remembered import TASK_FILE, task_json
 from albert.train.checkpoint import checkpoint_path, damage, load_checkpoint
 from albert.train.history import read_history
@@ -174,36 +172,6 @@ def _restore(prepared: Prepared, out: Path, *, step: int, settings: FinetuneSett
     if world.is_first:
         log.info("%s: was gone: written again from %s", out / "model", path.name)
         _keep(model, dev, prepared, settings=settings, out=out)
-
-
-class DevScores:
-    """Scores a model on the dev sets, through the one inference path; the first set decides."""
-
-    def __init__(self, model: Albert, prepared: Prepared, *, world: World) -> None:
-        self._predictor, self._dev = Predictor(model, prepared.start.tokenizer), prepared.dev
-        self._task, self._world = prepared.task, world
-        self.settled: AnyTask = prepared.task  # with the settings that the first set chose
-        self.last: dict[str, float] = {}
-        self._baseline, self._decided = prepared.baseline, list[Any]()  # the last decisions about the first set
-
-    def keep_decisions(self, folder: Path) -> None:
-        """Write the last decisions about the set that decides, for the report."""
-        examples = next(iter(self._dev.values()))
-        keep_decisions(folder, self.settled, examples=examples, predictions=self._decided, baseline=self._baseline)
-
-    def score(self, step: int) -> dict[str, float]:
-        """Score all dev sets in the first process; the others wait, and know nothing."""
-        if not self._world.is_first:
-            return {}
-        self.last = {}
-        for number, (name, examples) in enumerate(self._dev.items()):
-            task = self.settled if number else self._task
-            predictions = list(self._predictor.predict(task, examples))
-            if not number:
-                self.settled, self._decided = task.settled(examples, predictions), predictions
-            prefix = f"valid_{name}_" if number else "valid_"
-            self.last |= {f"{prefix}{key}": value for key, value in task.score(examples, predictions).items()}
-        return self.last
 
 
 def _scores_at(folder: Path, step: int) -> dict[str, float]:

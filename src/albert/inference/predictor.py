@@ -53,28 +53,24 @@ class Predictor:
         self, task: Decides[ExampleT, FeatureT, PredictionT], examples: Iterable[ExampleT], *, window: int = WINDOW
     ) -> Iterator[PredictionT]:
         """Decide examples, in order."""
-        for some in self._windows(task, examples, limit=window):
+        return self.predict_encoded(
+            task, ((example, task.encode(example, self.tokenizer)) for example in examples), window=window
+        )
+
+    def predict_encoded(
+        self,
+        task: Decides[ExampleT, FeatureT, PredictionT],
+        encoded: Iterable[tuple[ExampleT, Sequence[FeatureT]]],
+        *,
+        window: int = WINDOW,
+    ) -> Iterator[PredictionT]:
+        """Decide examples that come with their sequences, for who decides the same ones again and again."""
+        for some in _windows(encoded, limit=window):
             outputs = self._run(task, [feature for _, group in some for feature in group])
             first = 0
             for example, group in some:
                 yield task.decide(example, group, outputs[first : first + len(group)])
                 first += len(group)
-
-    def _windows(
-        self, task: Decides[ExampleT, FeatureT, Any], examples: Iterable[ExampleT], *, limit: int
-    ) -> Iterator[list[tuple[ExampleT, list[FeatureT]]]]:
-        """Encode examples, and give as many at once as are to be held in memory."""
-        some: list[tuple[ExampleT, list[FeatureT]]] = []
-        tokens = 0
-        for example in examples:
-            features = task.encode(example, self.tokenizer)
-            some.append((example, features))
-            tokens += sum(len(feature.token_ids) for feature in features)
-            if len(some) == limit or tokens >= WINDOW_TOKENS:
-                yield some
-                some, tokens = [], 0
-        if some:
-            yield some
 
     @torch.inference_mode()
     def _run(self, task: Decides[Any, FeatureT, Any], features: Sequence[FeatureT]) -> list[Any]:
@@ -87,6 +83,22 @@ class Predictor:
             for place, output in zip(chosen, task.outputs(self.model, packed, encoded, features=own), strict=True):
                 outputs[place] = output
         return outputs
+
+
+def _windows(
+    encoded: Iterable[tuple[ExampleT, Sequence[FeatureT]]], *, limit: int
+) -> Iterator[list[tuple[ExampleT, Sequence[FeatureT]]]]:
+    """Give as many examples at once as are to be held in memory."""
+    some: list[tuple[ExampleT, Sequence[FeatureT]]] = []
+    tokens = 0
+    for example, features in encoded:
+        some.append((example, features))
+        tokens += sum(len(feature.token_ids) for feature in features)
+        if len(some) == limit or tokens >= WINDOW_TOKENS:
+            yield some
+            some, tokens = [], 0
+    if some:
+        yield some
 
 
 def length_batches(features: Sequence[Feature], *, tokens: int) -> Iterator[list[int]]:

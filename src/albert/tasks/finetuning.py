@@ -97,7 +97,7 @@ def encode_items(task: AnyTask, examples: Iterable[Example], tokenizer: Tokenize
     count = 0
     for example in examples:
         count += 1
-        features = [_compact(feature) for feature in task.encode(example, tokenizer)]
+        features = encode_compactly(task, example, tokenizer)
         if task.apart:
             items += [[feature] for feature in features]
         else:
@@ -107,9 +107,12 @@ def encode_items(task: AnyTask, examples: Iterable[Example], tokenizer: Tokenize
     return Items(items, count)
 
 
-def _compact(feature: Feature) -> Feature:
-    """Hold token ids in 4 bytes each and segments in one: lists of Python numbers take ten times that."""
-    return replace(feature, token_ids=array("i", feature.token_ids), segment_ids=array("b", feature.segment_ids))
+def encode_compactly(task: AnyTask, example: Example, tokenizer: Tokenizer) -> list[Feature]:
+    """Encode an example to be kept: token ids in 4 bytes each and segments in one; lists take ten times that."""
+    return [
+        replace(feature, token_ids=array("i", feature.token_ids), segment_ids=array("b", feature.segment_ids))
+        for feature in task.encode(example, tokenizer)
+    ]
 
 
 def _tokens(item: Sequence[Feature]) -> int:

@@ -1,0 +1,53 @@
+"""The dev scores of a run: its examples are encoded once, and decided by the one inference path at every evaluation.
+
+The first set decides which model is best, and chooses what a task leaves to dev (from when on a question has no
+answer); the others are scored with that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from albert.finetune.preparation import Prepared
+from albert.inference.predictor import Predictor
+from albert.model import Albert
+from albert.report.decisions import keep_decisions
+from albert.tasks.finetuning import AnyTask, encode_compactly
+from albert.train.world import World
+
+
+class DevScores:
+    """Scores a model on the dev sets."""
+
+    def __init__(self, model: Albert, prepared: Prepared, *, world: World) -> None:
+        tokenizer = prepared.start.tokenizer
+        self._predictor, self._dev = Predictor(model, tokenizer), prepared.dev
+        self._task, self._world, self._baseline = prepared.task, world, prepared.baseline
+        self._encoded = {
+            name: [(example, encode_compactly(prepared.task, example, tokenizer)) for example in examples]
+            for name, examples in prepared.dev.items()
+            if world.is_first
+        }
+        self.settled: AnyTask = prepared.task  # with the settings that the first set chose
+        self.last: dict[str, float] = {}
+        self.decided: list[Any] = []  # at the last evaluation, about the first set
+
+    def keep_decisions(self, folder: Path) -> None:
+        """Write the last decisions about the set that decides, for the report."""
+        examples = next(iter(self._dev.values()))
+        keep_decisions(folder, self.settled, examples=examples, predictions=self.decided, baseline=self._baseline)
+
+    def score(self, step: int) -> dict[str, float]:
+        """Score all dev sets in the first process; the others wait, and know nothing."""
+        if not self._world.is_first:
+            return {}
+        self.last = {}
+        for number, (name, examples) in enumerate(self._dev.items()):
+            task = self.settled if number else self._task
+            predictions = list(self._predictor.predict_encoded(task, self._encoded[name]))
+            if not number:
+                self.settled, self.decided = task.settled(examples, predictions), predictions
+            prefix = f"valid_{name}_" if number else "valid_"
+            self.last |= {f"{prefix}{key}": value for key, value in task.score(examples, predictions).items()}
+        return self.last
