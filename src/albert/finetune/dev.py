@@ -1,7 +1,8 @@
 """The dev scores of a run: its examples are encoded once, and decided by the one inference path at every evaluation.
 
 The first set decides which model is best, and chooses what a task leaves to dev (from when on a question has no
-answer); the others are scored with that.
+answer); the others are scored with that. Every process decides its share of the examples, so that none waits for
+another longer than for a training step, and the first one scores them all.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ class DevScores:
         self._predictor, self._dev = Predictor(model, tokenizer), prepared.dev
         self._task, self._world, self._baseline = prepared.task, world, prepared.baseline
         self._encoded = {
-            name: [(example, encode_compactly(prepared.task, example, tokenizer)) for example in examples]
+            name: [
+                (example, encode_compactly(prepared.task, example, tokenizer))
+                for example in examples[world.rank :: world.size]
+            ]
             for name, examples in prepared.dev.items()
-            if world.is_first
         }
         self.settled: AnyTask = prepared.task  # with the settings that the first set chose
         self.last: dict[str, float] = {}
@@ -39,15 +42,16 @@ class DevScores:
         keep_decisions(folder, self.settled, examples=examples, predictions=self.decided, baseline=self._baseline)
 
     def score(self, step: int) -> dict[str, float]:
-        """Score all dev sets in the first process; the others wait, and know nothing."""
-        if not self._world.is_first:
-            return {}
+        """Score all dev sets: every process takes part, and the first one knows."""
         self.last = {}
         for number, (name, examples) in enumerate(self._dev.items()):
-            task = self.settled if number else self._task
-            predictions = list(self._predictor.predict_encoded(task, self._encoded[name]))
+            shares = self._world.gather(list(self._predictor.predict_encoded(self._task, self._encoded[name])))
+            if not self._world.is_first:
+                continue
+            predictions = [shares[place % len(shares)][place // len(shares)] for place in range(len(examples))]
             if not number:
-                self.settled, self.decided = task.settled(examples, predictions), predictions
+                self.settled, self.decided = self._task.settled(examples, predictions), predictions
+            task = self.settled if number else self._task
             prefix = f"valid_{name}_" if number else "valid_"
             self.last |= {f"{prefix}{key}": value for key, value in task.score(examples, predictions).items()}
         return self.last

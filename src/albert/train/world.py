@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -22,6 +23,8 @@ from albert.errors import AlbertError
 from albert.hardware import find_device, keep_memory
 
 log = logging.getLogger(__name__)
+
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,15 @@ class World:
         for parameter, part in zip(parameters, flat.split([g.numel() for g in gradients]), strict=True):  # type: ignore[no-untyped-call]
             parameter.grad = part.view_as(parameter)
 
+    def gather(self, values: Sequence[ValueT]) -> list[Sequence[ValueT]]:
+        """Bring what each process has to the first, by rank; the others are given nothing."""
+        if self.size == 1:
+            return [values]
+        gathered: list[Any] | None = [None] * self.size if self.is_first else None
+        with _named_failure(self):
+            dist.gather_object(values, gathered)  # pickled by our own processes, which trust each other's gradients too
+        return gathered or []
+
     def wait(self) -> None:
         """Wait until every process is here."""
         if self.size > 1:
@@ -77,7 +89,8 @@ def join_world(*, timeout_minutes: float) -> Iterator[World]:
         return
     world = World(rank, size, device)
     with _named_failure(world):
-        dist.init_process_group("nccl" if kind == "cuda" else "gloo", timeout=timedelta(minutes=timeout_minutes))
+        backend = "cpu:gloo,cuda:nccl" if kind == "cuda" else "gloo"  # objects are gathered in the memory of the CPU
+        dist.init_process_group(backend, timeout=timedelta(minutes=timeout_minutes))
     try:
         yield world
     finally:
