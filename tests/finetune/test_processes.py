@@ -41,6 +41,7 @@ def logged(out: Path, name: str) -> list[float]:
     return [line[name] for line in lines if name in line]
 
 
+@pytest.mark.soak
 def test_two_processes_have_the_losses_and_scores_of_one(
     opened: Callable[..., Opened], model_folder: Path, tmp_path: Path
 ) -> None:
