@@ -161,7 +161,6 @@ def test_questions_choices_tags_and_blanks(tmp_path: Path, tokenizer: Tokenizer)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["missing.csv"], "missing.csv: no such file"),
         (["a text", "--out", "x.docx"], "end it in .jsonl, .csv, .tsv, .json"),
         (["a text", "--task", "fill"], "can't fill: its heads are classifier"),
         (["a text", "--task", "sing"], "--task sing"),
@@ -173,6 +172,36 @@ def test_mistakes_are_named(classifier: str, words: list[str], message: str) -> 
     result = run.invoke(app, ["predict", classifier, *words], input="x\n")
     assert isinstance(result.exception, UsageError)
     assert message in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "message"),
+    [
+        (None, [], "data.csv: no such file: check the path"),
+        ("label\ngood\nbad\n", [], "data.csv: no column of text among 'label'"),
+        ("text\na\n", ["--columns", "text=body"], "no column 'body' for text"),
+    ],
+)
+def test_wrong_inputs_are_named(
+    classifier: str, tmp_path: Path, content: str | None, words: list[str], message: str
+) -> None:
+    if content is not None:
+        (tmp_path / "data.csv").write_text(content)
+    result = run.invoke(app, ["predict", classifier, str(tmp_path / "data.csv"), *words])
+    assert isinstance(result.exception, DataError)
+    assert message in str(result.exception)
+
+
+def test_outputs_that_cannot_be_written_are_refused_before_anything_is_decided(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "dev.csv").write_text("text,label\na,good\nb,bad\n")
+    words = ["evaluate", classifier, "--data", str(tmp_path / "dev.csv"), "--dry-run"]
+    for option, value, message in (
+        ("--predictions", "decisions", "--predictions decisions: the format is told by the name"),
+        ("--submission", "glue.zip", "classification is not a task of GLUE"),
+    ):
+        result = run.invoke(app, [*words, option, value])
+        assert isinstance(result.exception, UsageError)
+        assert message in str(result.exception)
 
 
 def test_evaluation_decides_as_prediction_does_and_shows_the_blind_score(classifier: str, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_wrong_folders_and_files_are_named(made: Path) -> None:
     ):
         open_data(DataRequest(made / "diagnostic", task="cola"))
     with pytest.raises(UsageError, match="has its own dev and test"):
-        open_data(DataRequest(made / "QQP", dev=made / "x.tsv"))
+        open_data(DataRequest(made / "QQP", dev=made / "QQP"))
     train = made / "QQP" / "train.tsv"
     train.write_text(train.read_text().replace("\t1\n", "\t2\n"))
     with pytest.raises(DataError, match=r"train\.tsv:3: label '2' is none of '0', '1'"):

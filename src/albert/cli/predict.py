@@ -16,7 +16,7 @@ import typer
 
 from albert.cli.finetune import parse_columns
 from albert.cli.progress import Show, progress_line
-from albert.errors import UsageError
+from albert.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from albert.inference.model import Model
@@ -85,7 +85,7 @@ def _input_path(source: str) -> Path | None:
     except (OSError, ValueError):  # a text longer than any name, or with a NUL
         found = False
     if not found and A_FILE.fullmatch(source):
-        raise UsageError(f"{source}: no such file")
+        raise DataError(f"{source}: no such file: check the path")
     return Path(source) if found else None
 
 

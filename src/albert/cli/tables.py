@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from albert.cli.stores import number_of
+from albert.errors import DataError
 
 if TYPE_CHECKING:
     from albert.data.table_check import TableCheck
@@ -18,23 +19,20 @@ NAME = 40  # characters of a class that are shown
 
 
 def check_labelled(request: DataRequest) -> list[dict[str, Any]]:
-    """Check labelled data: every row of a table of texts; of anything else what opening it says."""
-    from itertools import islice
-
+    """Check labelled data, every row of it."""
     from albert.data.detect import DETECT_ROWS, detect
-    from albert.data.labelled import read_rows
+    from albert.data.labelled import read_rows, sample_rows
     from albert.data.table_check import check_table, shared_rows
     from albert.data.targets import KINDS
-    from albert.tasks.catalog import open_data, recognise
+    from albert.tasks.catalog import official_name, recognise
 
-    task = request.task or (recognise(request.data) if request.data.exists() else None)
+    task = official_name(request.task) if request.task else recognise(request.data) if request.data.exists() else None
     if task not in (None, *KINDS):
-        return [opened_facts(request.data, open_data(request))]
-    rows = list(islice(read_rows(request.data, on_bad=lambda _place, _why: None), DETECT_ROWS))
-    found = detect(rows, request.data, columns=request.columns, task=task)
+        return [_check_opened(replace(request, task=task))]
+    found = detect(sample_rows(request.data, DETECT_ROWS), request.data, columns=request.columns, task=task)
     if found.task not in KINDS:
-        return [opened_facts(request.data, open_data(request))]
-    train = check_table(request.data, found)
+        return [_check_opened(replace(request, task=found.task))]
+    train = check_table(request.data, found, divided=request.dev is None)
     checks = [table_facts(train)]
     for name, path in (("dev", request.dev), ("test", request.test)):
         if path is not None:
@@ -44,6 +42,24 @@ def check_labelled(request: DataRequest) -> list[dict[str, Any]]:
             check.warnings += shared_rows(request.data, path, found.columns)
             checks.append(table_facts(check) | {"split": name})
     return checks
+
+
+def _check_opened(request: DataRequest) -> dict[str, Any]:
+    """Check data that is not a table of texts, by opening it: whatever breaks a rule is noted and passed over."""
+    from albert.data.table_check import PROBLEMS
+    from albert.tasks.catalog import open_data
+
+    problems: list[str] = []
+    try:
+        facts = opened_facts(
+            request.data, open_data(replace(request, on_problem=lambda problem: problems.append(str(problem))))
+        )
+    except DataError as problem:
+        if not problems:
+            raise
+        facts = {"data": str(request.data), "task": request.task, "rows": 0, "classes": {}, "warnings": []}
+        problems.append(str(problem))
+    return facts | {"num_problems": len(problems), "problems": problems[:PROBLEMS]}
 
 
 def table_facts(check: TableCheck) -> dict[str, Any]:
@@ -81,8 +97,6 @@ def opened_facts(path: Path, opened: Opened) -> dict[str, Any]:
         "classes": {label: counts[number] for number, label in enumerate(labels)} if counts else {},
         "fingerprint": opened.fingerprint,
         "warnings": opened.notes,
-        "num_problems": 0,
-        "problems": [],
     }
 
 

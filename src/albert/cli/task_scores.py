@@ -40,6 +40,7 @@ def evaluate_task(
         raise UsageError(f"{name}: has no task: it can {', '.join(model.abilities)}; fine-tune it (albert finetune)")
     task = model.task if request.max_length is None else _shortened(model, request.max_length)
     opened = open_data(request, task=task)
+    _check_outputs(task, opened.name, predictions=predictions, submission=submission)
     facts: dict[str, Any] = {"model": name, "task": opened.name, "fingerprint": opened.fingerprint}
     if dry_run:
         _show(facts | _plan(model, opened, submission=submission is not None), opened.notes, json_=json_)
@@ -56,6 +57,17 @@ def evaluate_task(
         notes += _write_submission(submission, opened, decided)
         facts["submission"] = str(submission)
     _show(facts, notes, json_=json_)
+
+
+def _check_outputs(task: Any, name: str, *, predictions: Path | None, submission: Path | None) -> None:
+    """Refuse outputs that can't be written before anything is decided."""
+    from albert.inference.records import FORMATS
+    from albert.tasks.glue import LAYOUTS
+
+    if predictions is not None and predictions.suffix not in (*FORMATS, *([""] if task.kind == "span" else [])):
+        raise UsageError(f"--predictions {predictions}: the format is told by the name: end it in {', '.join(FORMATS)}")
+    if submission is not None and name not in LAYOUTS:
+        raise UsageError(f"--submission: {name} is not a task of GLUE, and its leaderboard takes no others")
 
 
 def _shortened(model: Model, length: int) -> Any:

@@ -14,6 +14,7 @@ from albert.data.labelled import Row
 from albert.errors import DataError, did_you_mean
 
 SEPARATORS = ("|", ";", ",")  # between the classes of one cell, in the order in which they are looked for
+SHOWN = 60  # characters of a value in a message
 NO_CLASSES = {"0", "0.0", "false", "no", ""}
 ONE_CLASS = {"1", "1.0", "true", "yes"}
 
@@ -25,6 +26,15 @@ def cell(row: Row, role: str, columns: Mapping[str, str]) -> Any:
         known = did_you_mean(name, map(str, row.values))
         raise DataError(f"{row.place}: no column {name!r} for {role}: {known} (--columns {role}=NAME)")
     return row.values[name]
+
+
+def check_columns(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
+    """See that some row has the column of every role; single rows of JSON that lack it are for `cell` to name."""
+    for role, told in columns.items():
+        whole = any(told in row.values for row in rows)
+        for name in [told] if whole else told.split(","):
+            if rows and not any(name in row.values for row in rows):
+                cell(rows[0], role, {role: name})
 
 
 def text_cell(row: Row, role: str, columns: Mapping[str, str], *, empty: bool = False) -> str:
@@ -51,7 +61,7 @@ def _class_name(value: Any, row: Row, column: str) -> str | None:
         return None
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int | float):
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return str(int(value)) if value == math.trunc(value) else str(value)
     raise DataError(f"{row.place}: column {column!r} holds {value!r}, must be the name or number of one class")
 
@@ -63,11 +73,11 @@ def number_cell(row: Row, role: str, columns: Mapping[str, str]) -> float | None
         return None
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise DataError(
-            f"{row.place}: column {columns[role]!r} holds {value!r}, must be a finite number: "
+            f"{row.place}: column {columns[role]!r} holds {str(value)[:SHOWN]!r}, must be a finite number: "
             "correct it or remove the row"
         )
     return number

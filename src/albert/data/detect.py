@@ -57,8 +57,14 @@ TOKENS = ("tokens", "words")
 TAGS = ("tags", "nertags", "postags", "labels")
 ANSWERS = ("answers", "answerstart")
 
+ROLES = {  # of the tasks whose columns are others than text, pair and label
+    "tagging": ("tokens", "tags"),
+    "choice": ("question", "choices", "context", "text", "label"),
+    "squad": ("context", "question", "answers", "answer", "answer_start", "id", "article"),
+}
 DETECT_ROWS = 20_000  # rows that are enough to tell
 MANY_CLASSES = 50  # whole numbers of more values than this are a quantity, not classes
+SURE = 0.9  # share of a column's values that tells what it holds: the others are then wrong, not another kind
 WORDS_OF_TEXT = 3.0  # a column of more words than this on average is text
 
 
@@ -86,19 +92,30 @@ def detect(
     table.check_told()
     for name, find in _FORMS.items():
         if task in (None, name) and (found := find(table)):
+            check_roles(table.told, name)
             return _complete(name, found, table)
     if task in _FORMS:
         raise DataError(f"{path}: columns {table.shown} are not what {task} needs: {_NEEDS[task]}")
+    check_roles(table.told, task or "classification")
     return _texts(table, task)
+
+
+def check_roles(columns: Mapping[str, str], task: str) -> None:
+    """Refuse roles that the columns of a task don't have: a misspelt one would be passed over in silence."""
+    for role, name in columns.items():
+        known = ROLES.get(task, ("text", "pair", "label"))
+        if role not in known:
+            raise UsageError(f"--columns {role}={name}: {task} has no such role: {did_you_mean(role, known)}")
 
 
 def find_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
     """Find the texts of rows without labels, to predict; a lone column `text`, as .txt has, is the text."""
-    if list(row.values) == ["text"] and "pair" not in columns:
+    check_roles(columns, "classification")
+    if list(row.values) == ["text"] and "pair" not in columns and columns.get("text", "text") == "text":
         return {"text": "text"}
     table = _Table([row], str(row.path), {role: name for role, name in columns.items() if role != "label"})
     table.check_told()
-    return _text_columns(table, label=None)[0]
+    return _text_columns(table, label=table.called(LABELS))[0]
 
 
 class _Table:
@@ -149,7 +166,9 @@ class _Table:
         return bool(values) and values <= (NO_CLASSES | ONE_CLASS)
 
     def is_list(self, name: str) -> bool:
-        return bool(values := self.values(name)) and all(isinstance(value, list) for value in values)
+        """Tell whether a column holds lists; a few other values are mistakes, to be named as such."""
+        values = self.values(name)
+        return bool(values) and sum(isinstance(value, list) for value in values) >= SURE * len(values)
 
     def is_class(self, name: str) -> bool:
         """Tell whether a column holds few different short values, most of them more than once."""
@@ -165,6 +184,8 @@ def as_number(value: Any) -> float | None:
         return None
     try:
         return float(value)
+    except OverflowError:  # of a whole number with hundreds of digits
+        return math.inf
     except (TypeError, ValueError):
         return None
 
@@ -207,7 +228,7 @@ _FORMS: dict[str, Callable[[_Table], dict[str, str] | None]] = {"tagging": _tagg
 _NEEDS = {
     "tagging": "tokens and tags, as lists or separated by spaces (--columns tokens=NAME --columns tags=NAME)",
     "choice": "question, choices (a list, or a column each) and label (--columns question=NAME …)",
-    "squad": "context, question and answers (--columns context=NAME …)",
+    "squad": "context, question and answers, or answer and answer_start (--columns context=NAME …)",
 }
 
 
@@ -220,12 +241,26 @@ def _texts(table: _Table, task: str | None) -> Detected:
     label, why_label = _label_column(table, task)
     columns, why_text = _text_columns(table, label=label)
     if label is None:
-        raise DataError(f"{table.path}: no column of labels among {table.shown}: {_HEADER} (--columns label=NAME)")
+        raise DataError(f"{table.path}: no column of labels among {table.shown}: {_unlabelled(table)}")
+    if "label" not in table.told and label in table.values(label):
+        raise DataError(
+            f"{table.path}:{table.rows[0].line - 1}: the first line seems to be a row: {label!r} is also a value "
+            "below it: put a line with the columns' names above it, such as text,label"
+        )
     kind, why_kind = (task, f"{task}: as told") if task else _kind(table, label)
     return Detected(kind, columns | {"label": label}, (why_kind, *why_text, why_label))
 
 
 _HEADER = "the first line must be a header with the columns' names; name the right one"
+
+
+def _unlabelled(table: _Table) -> str:
+    """Say what is missing."""
+    if table.called(CONTEXTS) and table.called(QUESTIONS):
+        return f"for questions about a passage there must be {_NEEDS['squad']}"
+    if table.names == ["text"]:
+        return "texts alone can't be learned from; where they are CoNLL, a word and its tag a line, say --task tagging"
+    return f"{_HEADER} (--columns label=NAME)"
 
 
 def _label_column(table: _Table, task: str | None) -> tuple[str | None, str]:
@@ -290,12 +325,14 @@ def _kind(table: _Table, label: str) -> tuple[str, str]:
         if mark:
             return "multi-label", f"multi-label: {label!r} holds names separated by {mark!r}"
     numbers = [number for value in values if (number := as_number(value)) is not None]
-    if not values or len(numbers) < len(values):
-        return "classification", f"classification: {label!r} holds {len(set(map(str, values))):,} different names"
     whole = all(math.isfinite(number) and number == math.trunc(number) for number in numbers)
     different = len(set(numbers))
-    if whole and different <= MANY_CLASSES:
+    classes = whole and different <= MANY_CLASSES
+    if not values or len(numbers) < (1.0 if classes else SURE) * len(values):
+        return "classification", f"classification: {label!r} holds {len(set(map(str, values))):,} different names"
+    if classes:
         more = " (--task regression takes them as a quantity)" if different > 2 else ""
         return "classification", f"classification: {label!r} holds {different} different whole numbers{more}"
     why = f"{different:,} different whole numbers" if whole else "numbers with fractions"
-    return "regression", f"regression: {label!r} holds {why}"
+    others = f", and {len(values) - len(numbers)} other values" if len(numbers) < len(values) else ""
+    return "regression", f"regression: {label!r} holds {why}{others}"

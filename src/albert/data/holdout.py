@@ -45,8 +45,8 @@ def held_out(
             chosen = list(members[min(largest, key=lambda key: _rank(key, seed))])
     if not chosen:
         raise DataError(
-            f"{len(keys)} rows with {len(members)} different texts can't be divided into train and dev: "
-            "add rows, or give a dev file"
+            f"{len(keys)} rows with {len(members)} different texts can't be divided into train and dev: add rows, or "
+            "give a dev file (a class with a single text stays in training)"
         )
     aside = set(chosen)
     return [place for place in range(len(keys)) if place not in aside], sorted(aside)

@@ -13,6 +13,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,10 @@ def read_rows(
     path = Path(path)
     report = report if report is not None else ReadReport()
     if path.is_dir():
-        raise DataError(f"{path}: is a folder: name a file that ends in {KNOWN}")
+        raise DataError(
+            f"{path}: is a folder: name a file that ends in {KNOWN}; a folder of GLUE, SQuAD or RACE is known by its "
+            "name and files, or said by --task"
+        )
     if not path.exists():
         raise DataError(f"{path}: no such file: check the path")
     source = source_of(path, FORMATS)
@@ -69,6 +73,15 @@ def read_rows(
         raise DataError(f"{path}: the format of labelled data is told by its name: use {KNOWN}")
     with open_source(source) as (stream, _):
         yield from _read(source, stream, names, on_bad=on_bad, report=report)
+
+
+def sample_rows(path: Path | str, count: int) -> list[Row]:
+    """Give the first rows that can be read, to see what a file is; where none can be, say what is wrong with it."""
+    problems: list[str] = []
+    rows = list(islice(read_rows(path, on_bad=lambda place, why: problems.append(f"{place}: {why}")), count))
+    if problems and not rows:
+        raise DataError(problems[0])
+    return rows
 
 
 def _read(
@@ -99,6 +112,11 @@ def _table_rows(
     """Name the cells of every row by the header."""
     if names is None:
         header_line, header = next(cells, (1, []))
+        if any("\0" in name for name in header):
+            raise DataError(
+                f"{source.path}:{header_line}: the header holds NUL characters, as UTF-16 read as UTF-8 does: "
+                "save the file as UTF-8"
+            )
         names = [mend(name, source, header_line, report).strip() for name in header]
         _check_header(names, f"{source.path}:{header_line}")
     for line, values in cells:
@@ -202,7 +220,11 @@ def _jsonl_rows(source: Source, lines: io.TextIOWrapper, *, on_bad: OnBad, repor
             )
             continue
         if not isinstance(value, dict):
-            on_bad(place, f"a JSON {type(value).__name__}, must be an object with the columns as its fields")
+            on_bad(
+                place,
+                f"a JSON {type(value).__name__}, must be an object with the columns as its fields: .jsonl has one on "
+                "every line, without a list around them",
+            )
             continue
         if SURROGATE.search(line) or "\\u" in line or "\0" in line:
             value = _mended(value, source, number, report)

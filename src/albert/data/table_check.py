@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from albert.data.cells import text_cell
+from albert.data.cells import check_columns, text_cell
 from albert.data.detect import Detected
-from albert.data.holdout import content_key, copies
+from albert.data.holdout import content_key, copies, held_out
 from albert.data.labelled import Row, quoting_notes, read_rows
 from albert.data.targets import Target, Targets, find_classes, find_separator
 from albert.errors import DataError
@@ -58,10 +58,20 @@ class TableCheck:
             self.problems.append(text)
 
 
-def check_table(path: Path, found: Detected, *, classes: Sequence[str] = (), labelled: bool = True) -> TableCheck:
-    """Check a table whose task and columns are known; its own classes, or those of the training table."""
+def check_table(
+    path: Path, found: Detected, *, classes: Sequence[str] = (), labelled: bool = True, divided: bool = False
+) -> TableCheck:
+    """Check a table whose task and columns are known; its own classes, or those of the training table.
+
+    `divided`: dev is to be held out of it.
+    """
     check, report = TableCheck(path, found), ReadReport()
     rows = list(read_rows(path, on_bad=lambda place, why: check.add_problem(f"{place}: {why}"), report=report))
+    try:
+        check_columns(rows, {role: name for role, name in found.columns.items() if labelled or role != "label"})
+    except DataError as problem:
+        check.add_problem(str(problem))
+        return check
     targets = _targets(check, rows, found, classes) if labelled else None
     good: list[tuple[Row, tuple[str, ...], Target | None]] = []
     for row in rows:
@@ -72,7 +82,7 @@ def check_table(path: Path, found: Detected, *, classes: Sequence[str] = (), lab
             check.add_problem(str(problem))
     check.num_rows = len(good)
     check.warnings += report.lines()
-    if not rows:
+    if not rows and not check.problems:
         check.add_problem(f"{path}: no rows: there must be at least one below the header")
     if good:
         words = np.array([sum(len(text.split()) for text in texts) for _, texts, _ in good])
@@ -81,6 +91,8 @@ def check_table(path: Path, found: Detected, *, classes: Sequence[str] = (), lab
         )
         check.warnings += quoting_notes(path, (text for _, texts, _ in good for text in texts))
         _check_copies(check, good)
+        if divided and not check.problems:
+            _check_division(check, good)
     if targets and good:
         _count(check, targets, [target for _, _, target in good if target is not None])
     return check
@@ -96,6 +108,14 @@ def _targets(check: TableCheck, rows: Sequence[Row], found: Detected, classes: S
         check.add_problem(str(problem))
         return None
     return Targets(found.task, own, separator)
+
+
+def _check_division(check: TableCheck, good: Sequence[tuple[Row, tuple[str, ...], Target | None]]) -> None:
+    strata = [target for _, _, target in good] if check.found.task == "classification" else None
+    try:
+        held_out([content_key(*texts) for _, texts, _ in good], strata, share=0.5, seed=0)
+    except DataError as problem:
+        check.add_problem(f"{check.path}: {problem}")
 
 
 def _check_copies(check: TableCheck, good: Sequence[tuple[Row, tuple[str, ...], Target | None]]) -> None:

@@ -7,6 +7,7 @@ its place. Knows the kinds of task by name only, so that data can be checked wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from albert.data.cells import SEPARATORS, class_cell, classes_cell, number_cell
@@ -69,13 +70,14 @@ def find_separator(rows: Iterable[Row], columns: Mapping[str, str]) -> str | Non
 def find_classes(
     kind: str, rows: Sequence[Row], columns: Mapping[str, str], *, separator: str | None
 ) -> tuple[str, ...]:
-    """Collect the classes of the training rows."""
+    """Collect the classes of the training rows; a label that breaks a rule is for `Targets.of` to name."""
     names: set[str] = set()
     for row in rows:
-        if kind == "multi-label":
-            names.update(classes_cell(row, "label", columns, separator=separator) or ())
-        elif (name := class_cell(row, "label", columns)) is not None:
-            names.add(name)
+        with suppress(DataError):
+            if kind == "multi-label":
+                names.update(classes_cell(row, "label", columns, separator=separator) or ())
+            elif (name := class_cell(row, "label", columns)) is not None:
+                names.add(name)
     if kind == "multi-label" and columns["label"] not in rows[0].values:
         names.update(columns["label"].split(","))  # a column a class: also where no row of it is 1
     least = 1 if kind == "multi-label" else 2

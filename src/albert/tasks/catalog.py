@@ -9,18 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from albert.data.detect import DETECT_ROWS, detect
-from albert.data.labelled import read_rows
+from albert.data.labelled import sample_rows
 from albert.errors import DataError, UsageError, did_you_mean
 from albert.tasks import choice_tables, conll, glue, questions, race, tag_tables, texts
 from albert.tasks.request import DataRequest, Opened
 from albert.tasks.task import Example, Task
 
-__all__ = ["FAMILIES", "DataRequest", "Family", "Opened", "open_data", "read_inputs", "recognise", "task_names"]
+__all__ = [
+    "FAMILIES",
+    "DataRequest",
+    "Family",
+    "Opened",
+    "official_name",
+    "open_data",
+    "read_inputs",
+    "recognise",
+    "task_names",
+]
 
 AnyTask = Task[Any, Any, Any]
 
@@ -73,19 +82,20 @@ def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
 
     For an evaluation nothing is held out: a file is the dev set, of a folder its dev and test sets are read.
     """
-    if not request.data.exists():
-        raise DataError(f"{request.data}: no such file or folder: check the path")
-    request = replace(request, task=_official_name(request.task) if request.task else recognise(request.data))
+    for path in (request.data, request.dev, request.test):
+        if path is not None and not path.exists():
+            raise DataError(f"{path}: no such file or folder: check the path")
+    request = replace(request, task=official_name(request.task) if request.task else recognise(request.data))
     name = request.task or (task.kind if task is not None else None)
     if name is None:  # by its columns; the family looks again, and says why
-        name = detect(list(islice(read_rows(request.data), DETECT_ROWS)), request.data, columns=request.columns).task
+        name = detect(sample_rows(request.data, DETECT_ROWS), request.data, columns=request.columns).task
     family = next(family for family in FAMILIES if name in family.names)
     if task is not None and family.kinds and task.kind not in family.kinds:
         raise UsageError(f"{request.data}: is data for {name}, the model was made for {task.kind}: choose another one")
     return replace(family.open(request, task), name=name)
 
 
-def _official_name(name: str) -> str:
+def official_name(name: str) -> str:
     """Find a task by its name, whatever the case and the hyphens: SST2 is sst-2."""
     known = {own.replace("-", ""): own for own in task_names()}
     found = known.get(name.lower().replace("-", "").replace("_", ""))

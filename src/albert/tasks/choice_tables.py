@@ -8,12 +8,12 @@ number of choices. All rows of a data set have as many choices as its first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from albert.data.cells import cell, class_cell, text_cell
+from albert.data.cells import SHOWN, cell, class_cell, text_cell
 from albert.data.detect import DETECT_ROWS, detect
 from albert.data.holdout import content_key
 from albert.data.labelled import Row, read_rows
@@ -21,7 +21,7 @@ from albert.errors import DataError, UsageError
 from albert.tasks.choice import Choice, ChoiceExample
 from albert.tasks.opening import open_files
 from albert.tasks.race import is_race, read_race
-from albert.tasks.request import DataRequest, Opened
+from albert.tasks.request import DataRequest, Opened, sift_rows
 from albert.tasks.task import Task
 from albert.text.documents import ReadReport
 
@@ -31,20 +31,25 @@ MAX_LENGTH = 512
 
 def open_choices(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
     """Open tables of questions with choices."""
-    sample = list(islice(read_rows(request.data), DETECT_ROWS))
-    found = detect(sample, request.data, columns=request.columns, task="choice")
-    num_choices = len(choices_of(sample[0], found.columns))
+    report = ReadReport()
+    data = list(read_rows(request.data, on_bad=request.on_bad_row, report=report))
+    found = detect(data[:DETECT_ROWS], request.data, columns=request.columns, task="choice")
+    num_choices = len(choices_of(data[0], found.columns))
     reader = ChoiceReader(found.columns, num_choices=num_choices)
     own = task or Choice(num_choices, max_length=request.max_length or MAX_LENGTH)
     if not isinstance(own, Choice):
         raise UsageError(f"{request.data}: holds questions with choices, the model was made for {own.kind}")
-    report = ReadReport()
 
     def read(path: Path) -> list[ChoiceExample]:
-        rows = list(read_rows(path, report=report))
+        rows = data if path == request.data else list(read_rows(path, on_bad=request.on_bad_row, report=report))
         if not rows:
             raise DataError(f"{path}: no rows: there must be at least one below the header")
-        return replace(reader, base=find_base(rows, found.columns)).examples(rows)
+        labelled = path != request.test or found.columns.get("label") in rows[0].values
+        if labelled and "label" not in found.columns:
+            raise DataError(f"{rows[0].place}: no column of labels: add it, or say which it is (--columns label=NAME)")
+        base = replace(reader, base=find_base(rows, found.columns) if labelled else 0)
+        used = {role: name for role, name in found.columns.items() if labelled or role != "label"}
+        return sift_rows(rows, used, lambda row: base.example(row, labelled=labelled), request.on_problem)
 
     notes = list(found.reasons)
     opened = open_files(
@@ -62,7 +67,7 @@ def read_choices(task: Task[Any, Any, Any], path: Path, columns: Mapping[str, st
     reader: ChoiceReader | None = None
     for row in read_rows(path):
         if reader is None:
-            told = {role: name for role, name in columns.items() if role != "label" and name in row.values}
+            told = {role: name for role, name in columns.items() if role != "label"}
             reader = ChoiceReader(detect([row], path, columns=told, task="choice").columns)
         yield reader.example(row, labelled=False)
 
@@ -74,11 +79,6 @@ class ChoiceReader:
     columns: Mapping[str, str]
     num_choices: int | None = None  # that every row must have; None: any
     base: int = 0  # what labels count from
-
-    def examples(self, rows: Sequence[Row]) -> list[ChoiceExample]:
-        """Make the examples of a file; one without a column of labels gives them without targets."""
-        labelled = "label" in self.columns and self.columns["label"] in rows[0].values
-        return [self.example(row, labelled=labelled) for row in rows]
 
     def example(self, row: Row, *, labelled: bool) -> ChoiceExample:
         """Make an example of a row."""
@@ -117,17 +117,20 @@ def choices_of(row: Row, columns: Mapping[str, str]) -> tuple[str, ...]:
     value = cell(row, "choices", columns)
     if not isinstance(value, list) or len(value) < 2 or not all(isinstance(one, str) and one.strip() for one in value):
         raise DataError(
-            f"{row.place}: column {name!r} holds {value!r}, must be a list of at least two texts that are not empty"
+            f"{row.place}: column {name!r} holds {str(value)[:SHOWN]!r}, must be a list of at least "
+            "two texts that are not empty"
         )
     return tuple(value)
 
 
 def find_base(rows: Sequence[Row], columns: Mapping[str, str]) -> int:
     """Tell whether the numbers of choices count from 0 or from 1."""
-    if "label" not in columns or columns["label"] not in rows[0].values:
-        return 0
-    labels = [(class_cell(row, "label", columns), len(choices_of(row, columns))) for row in rows]
-    numbers = [(int(label), count) for label, count in labels if label is not None and label.isdecimal()]
+    numbers: list[tuple[int, int]] = []
+    for row in rows:
+        with suppress(DataError):  # which is told when the row becomes an example
+            label, count = class_cell(row, "label", columns), len(choices_of(row, columns))
+            if label is not None and label.isdecimal():
+                numbers.append((int(label), count))
     return int(all(number > 0 for number, _ in numbers) and any(number == count for number, count in numbers))
 
 

@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from albert.data.labelled import Row
+from albert.data.labelled import OnBad, Row, refuse
 from albert.errors import DataError
 from albert.text.documents import RECORD_LIMIT, ReadReport, mend
 from albert.text.sources import Source, open_source, source_of, text_of
@@ -31,18 +31,28 @@ def conll_name(path: Path) -> str | None:
     return "tagging" if source_of(path, OWN_FORMATS) is not None else None
 
 
-def read_conll(path: Path, *, tagged: bool = True, report: ReadReport | None = None) -> Iterator[Row]:
-    """Give the sentences of a file as rows with `tokens` and `tags`; untagged files need only the first column."""
+def read_conll(
+    path: Path, *, tagged: bool = True, on_bad: OnBad = refuse, report: ReadReport | None = None
+) -> Iterator[Row]:
+    """Give the sentences of a file as rows with `tokens` and `tags`; untagged files need only the first column.
+
+    A line that can't be read is told to `on_bad`, and left out where that does not raise.
+    """
     report = report if report is not None else ReadReport()
     source = source_of(path, FORMATS)
     assert source is not None, "the caller asks is_conll first"
-    if not path.is_file():
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder: name a file of it")
+    if not path.exists():
         raise DataError(f"{path}: no such file: check the path")
     with open_source(source) as (stream, _):
-        yield from _sentences(source, text_of(source, stream, newline="\n"), tagged=tagged, report=report)
+        lines = text_of(source, stream, newline="\n")
+        yield from _sentences(source, lines, tagged=tagged, on_bad=on_bad, report=report)
 
 
-def _sentences(source: Source, lines: io.TextIOWrapper, *, tagged: bool, report: ReadReport) -> Iterator[Row]:
+def _sentences(
+    source: Source, lines: io.TextIOWrapper, *, tagged: bool, on_bad: OnBad, report: ReadReport
+) -> Iterator[Row]:
     words: list[list[str]] = []
     width, first = 0, 1  # columns of the file; the line that the sentence begins at
     for number, line in enumerate(iter(lambda: lines.readline(RECORD_LIMIT), ""), 1):
@@ -55,11 +65,9 @@ def _sentences(source: Source, lines: io.TextIOWrapper, *, tagged: bool, report:
         elif not words and cells[0] == "#" and len(cells) != width:
             continue  # a comment: a word's line has the columns of all others
         elif tagged and len(cells) < 2:
-            raise DataError(f"{place}: {line.strip()[:60]!r} has one column: a line is a word and, last, its tag")
+            on_bad(place, f"{line.strip()[:60]!r} has one column: a line is a word and, last, its tag")
         elif width and len(cells) != width:
-            raise DataError(
-                f"{place}: {len(cells)} columns where the lines before have {width}: every word needs them all"
-            )
+            on_bad(place, f"{len(cells)} columns where the lines before have {width}: every word needs them all")
         else:
             width = len(cells)
             first = first if words else number

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from albert.data.detect import check_roles
 from albert.errors import DataError, UsageError
 from albert.tasks.classification import Classification, Regression
 from albert.tasks.request import DataRequest, Opened
@@ -103,6 +104,8 @@ def open_glue(request: DataRequest, task: AnyTask | None) -> Opened:
     name = request.task or glue_name(request.data)
     assert name is not None, "the catalogue asks for GLUE only by name or for its folders"
     layout, own = LAYOUTS[name], glue_task(name, max_length=request.max_length)
+    check_roles(request.columns, name)
+    layout = replace(layout, columns={**layout.columns, **request.columns})
     model_task = _official(task, own, name) if task is not None else None
     if not request.data.is_dir():
         return _open_file(request, model_task, own, layout)

@@ -8,17 +8,17 @@ questions about one text on both sides of a split would measure memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from albert.data.cells import cell, number_cell, text_cell
-from albert.data.detect import plain
+from albert.data.detect import check_roles, plain
 from albert.data.holdout import content_key
-from albert.data.labelled import Row, read_rows
-from albert.errors import DataError, did_you_mean
-from albert.tasks.request import DataRequest, Opened
+from albert.data.labelled import Row, read_rows, sample_rows
+from albert.errors import DataError, UsageError
+from albert.tasks.request import DataRequest, Opened, sift, sift_rows
 from albert.tasks.span import CONDITIONAL, PLAIN, AnswerText, QuestionExample, SpanTask
 from albert.tasks.splits import divide, fingerprint
 from albert.tasks.squad import checked_answer, read_squad
@@ -46,12 +46,7 @@ def is_squad(path: Path) -> str | None:
 def open_questions(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
     """Open questions; the head is the conditional one where some have no answer, unless the request names one."""
     paths = _paths(request, training=task is None)
-    read = {
-        part: list(read_questions(path, request.columns, labelled=None if part == "test" else True))
-        for part, path in paths.items()
-    }
-    for examples in read.values():
-        _check_ids(examples)
+    read = {part: _read_part(path, request, labelled=None if part == "test" else True) for part, path in paths.items()}
     columns = _columns(next(iter(paths.values())), request.columns)
     unanswerable = any(not example.answers for part in ("train", "dev") for example in read.get(part, ()))
     notes = [f"{part}: {_counts(examples)}" for part, examples in read.items()]
@@ -85,38 +80,51 @@ def open_questions(request: DataRequest, task: Task[Any, Any, Any] | None) -> Op
     return Opened(task, splits, notes, fingerprint(paths.values(), request), columns)
 
 
+def _read_part(path: Path, request: DataRequest, *, labelled: bool | None) -> list[QuestionExample]:
+    """Read the questions of a file; no two may have one id, which would be one in the prediction file."""
+    seen: dict[str, str] = {}
+
+    def unique(example: QuestionExample) -> QuestionExample:
+        if (earlier := seen.setdefault(example.id, example.place)) != example.place:
+            raise DataError(f"{example.place}: id {example.id!r} is also at {earlier}: give every question its own")
+        return example
+
+    if path.suffix == ".json":
+        if request.columns:
+            raise UsageError(f"{path}: SQuAD's JSON has no columns: leave --columns out")
+        examples: Iterable[QuestionExample] = read_squad(path, labelled=labelled, on_problem=request.on_problem)
+    else:
+        rows = list(read_rows(path, on_bad=request.on_bad_row))
+        if not rows:
+            raise DataError(f"{path}: no rows: there must be at least one question")
+        reader = _RowReader(rows[0], request.columns, labelled=labelled)
+        examples = sift_rows(rows, reader.columns, reader.example, request.on_problem)
+    return sift(examples, unique, request.on_problem)
+
+
 def read_question_inputs(
     task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str]
 ) -> Iterator[QuestionExample]:
     """Read questions to answer, one at a time; answers are not looked at."""
     assert isinstance(task, SpanTask)
-    return read_questions(path, columns, labelled=False)
-
-
-def read_questions(path: Path, columns: Mapping[str, str], *, labelled: bool | None) -> Iterator[QuestionExample]:
-    """Read SQuAD's JSON or a table; answers are required, or not looked at, or (None) taken where they are."""
     if path.suffix == ".json":
-        yield from read_squad(path, labelled=labelled)
+        yield from read_squad(path, labelled=False)
         return
     reader: _RowReader | None = None
     for row in read_rows(path):
-        reader = reader or _RowReader(row, columns, labelled=labelled)
+        reader = reader or _RowReader(row, columns, labelled=False)
         yield reader.example(row)
-    if reader is None:
-        raise DataError(f"{path}: no rows: there must be at least one question")
 
 
 class _RowReader:
     """The questions of a table, whose columns are found by its first row."""
 
     def __init__(self, row: Row, columns: Mapping[str, str], *, labelled: bool | None) -> None:
+        check_roles(columns, "squad")
         by_plain = {plain(name): name for name in reversed(list(row.values))}
         found = {
             role: next((by_plain[name] for name in names if name in by_plain), None) for role, names in NAMES.items()
         }
-        for role in columns:
-            if role not in NAMES:
-                raise DataError(f"{row.path}: questions have no column {role!r}: {did_you_mean(role, NAMES)}")
         self.columns = {role: name for role, name in found.items() if name is not None} | dict(columns)
         self._required = labelled is not False
         self._labelled = labelled is not False and (
@@ -170,15 +178,7 @@ def _columns(path: Path, columns: Mapping[str, str]) -> Mapping[str, str]:
     """Say which columns of a table are read; JSON has none."""
     if path.suffix == ".json":
         return {}
-    return _RowReader(next(read_rows(path)), columns, labelled=None).columns
-
-
-def _check_ids(examples: Sequence[QuestionExample]) -> None:
-    """See that no two questions of a file would become one in the prediction file."""
-    seen: dict[str, str] = {}
-    for example in examples:
-        if (earlier := seen.setdefault(example.id, example.place)) != example.place:
-            raise DataError(f"{example.place}: id {example.id!r} is also at {earlier}: give every question its own")
+    return _RowReader(sample_rows(path, 1)[0], columns, labelled=None).columns
 
 
 def _whole(value: Any, row: Row) -> int:

@@ -14,7 +14,7 @@ from albert.data.holdout import content_key
 from albert.errors import DataError, UsageError
 from albert.files import read_json
 from albert.tasks.choice import Choice, ChoiceExample
-from albert.tasks.request import DataRequest, Opened
+from albert.tasks.request import DataRequest, OnProblem, Opened, refuse, sift
 from albert.tasks.splits import divide, fingerprint
 from albert.tasks.task import Task
 
@@ -40,6 +40,8 @@ def open_race(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
     if not is_race(request.data):
         raise DataError(f"{request.data}: not RACE: its folder holds train, dev and test, and these middle and high")
     own = task or Choice(len(LETTERS), max_length=request.max_length or MAX_LENGTH, blank=BLANK)
+    if request.columns:
+        raise UsageError(f"{request.data}: RACE has no columns: leave --columns out")
     if not isinstance(own, Choice):
         raise UsageError(f"race is a choice task, the model was made for {own.kind}")
     folders = {split: request.data / split for split in SPLITS if _is_split(request.data / split)}
@@ -48,7 +50,7 @@ def open_race(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
     folders |= {split: path for split, path in (("dev", request.dev), ("test", request.test)) if path is not None}
     if task is not None:
         folders.pop("train", None)
-    read = {split: list(read_race(folder)) for split, folder in folders.items()}
+    read = {split: list(read_race(folder, on_problem=request.on_problem)) for split, folder in folders.items()}
     notes: list[str] = []
     splits = divide(
         request,
@@ -63,11 +65,11 @@ def open_race(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
     return Opened(own, splits, notes, fingerprint(files, request))
 
 
-def read_race(folder: Path, *, labelled: bool = True) -> Iterator[ChoiceExample]:
+def read_race(folder: Path, *, labelled: bool = True, on_problem: OnProblem = refuse) -> Iterator[ChoiceExample]:
     """Give the questions of a split, or of all splits, one passage at a time."""
     for split in [folder] if _is_split(folder) else [folder / name for name in SPLITS if _is_split(folder / name)]:
         for file in race_files(split):
-            yield from read_passage(file, labelled=labelled)
+            yield from read_passage(file, labelled=labelled, on_problem=on_problem)
 
 
 def race_files(split: Path) -> list[Path]:
@@ -82,8 +84,27 @@ def _is_split(path: Path) -> bool:
     return any((path / level).is_dir() for level in LEVELS)
 
 
-def read_passage(file: Path, *, labelled: bool = True) -> Iterator[ChoiceExample]:
+def read_passage(file: Path, *, labelled: bool = True, on_problem: OnProblem = refuse) -> list[ChoiceExample]:
     """Give the questions of a passage in order; the level is the name of the file's folder."""
+    try:
+        article, questions = _passage(file, labelled=labelled)
+    except DataError as problem:
+        on_problem(problem)
+        return []
+
+    def example(numbered: tuple[int, tuple[Any, ...]]) -> ChoiceExample:
+        number, (question, options, *answer) = numbered
+        place = f"{file}: question {number}"
+        target = _target(answer[0], place) if labelled else None
+        return ChoiceExample(
+            article, _text(question, place), _options(options, place), target, group=file.parent.name, place=place
+        )
+
+    return sift(enumerate(questions, 1), example, on_problem)
+
+
+def _passage(file: Path, *, labelled: bool) -> tuple[str, list[tuple[Any, ...]]]:
+    """Give the text of a passage, and question, options and answer of each of its questions."""
     values = read_json(file, error=DataError)
     article = values.get("article")
     if not isinstance(article, str) or not article.strip():
@@ -93,12 +114,7 @@ def read_passage(file: Path, *, labelled: bool = True) -> Iterator[ChoiceExample
     if len({len(items) for items in lists}) > 1:
         counts = ", ".join(f"{len(items)} {part}" for part, items in zip(parts, lists, strict=True))
         raise DataError(f"{file}: {counts}: there must be as many of each")
-    for number, (question, options, *answer) in enumerate(zip(*lists, strict=True), 1):
-        place = f"{file}: question {number}"
-        target = _target(answer[0], place) if labelled else None
-        yield ChoiceExample(
-            article, _text(question, place), _options(options, place), target, group=file.parent.name, place=place
-        )
+    return article, list(zip(*lists, strict=True))
 
 
 def _list(values: dict[str, Any], name: str, file: Path) -> list[Any]:

@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from albert.tasks.task import Splits, Task
+from albert.data.cells import check_columns
+from albert.data.labelled import Row
+from albert.errors import DataError
+from albert.tasks.task import ExampleT, Splits, Task
+
+OnProblem = Callable[[DataError], None]
+SourceT = TypeVar("SourceT")
+
+
+def refuse(problem: DataError) -> None:
+    """End the reading at the first thing that breaks a rule."""
+    raise problem
+
+
+def sift(sources: Iterable[SourceT], make: Callable[[SourceT], ExampleT], on_problem: OnProblem) -> list[ExampleT]:
+    """Make an example of each; what breaks a rule is told, and left out where that does not raise."""
+    examples = []
+    for source in sources:
+        try:
+            examples.append(make(source))
+        except DataError as problem:
+            on_problem(problem)
+    return examples
+
+
+def sift_rows(
+    rows: Sequence[Row], columns: Mapping[str, str], make: Callable[[Row], ExampleT], on_problem: OnProblem
+) -> list[ExampleT]:
+    """Make an example of every row of a table; a column that no row has is told once."""
+    try:
+        check_columns(rows, columns)
+    except DataError as problem:
+        on_problem(problem)
+        return []
+    return sift(rows, make, on_problem)
 
 
 @dataclass(frozen=True)
@@ -26,6 +60,11 @@ class DataRequest:
     head: str | None = None  # of questions: span or conditional_span
     limit_train: int | None = None  # so many, after a seeded shuffle
     limit_dev: int | None = None
+    on_problem: OnProblem = field(default=refuse, repr=False, compare=False)  # told of every row that breaks a rule
+
+    def on_bad_row(self, place: str, reason: str) -> None:
+        """Tell of a row that can't be read."""
+        self.on_problem(DataError(f"{place}: {reason}"))
 
 
 @dataclass(frozen=True)

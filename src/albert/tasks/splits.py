@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from albert.data.holdout import RULE, held_out, seeded_sample, shared
+from albert.errors import DataError
 from albert.files import sha256
 from albert.tasks.request import DataRequest
 from albert.tasks.task import ExampleT, Splits
@@ -36,7 +37,10 @@ def divide(
     if train and not dev:
         strata = [stratum(example) for example in train] if stratum else None
         whole = [(group or key)(example) for example in train]
-        kept, aside = held_out(whole, strata, share=request.holdout, seed=request.seed)
+        try:
+            kept, aside = held_out(whole, strata, share=request.holdout, seed=request.seed)
+        except DataError as problem:
+            raise DataError(f"{request.data}: {problem}") from problem
         notes.append(f"no dev data given: {len(aside):,} of {len(train):,} rows are held out (seed {request.seed})")
         train, dev = [train[i] for i in kept], {"dev": [train[i] for i in aside]}
     train_keys = [key(example) for example in train]

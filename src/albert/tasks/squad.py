@@ -13,6 +13,7 @@ from typing import Any
 
 from albert.errors import DataError
 from albert.files import read_json, write_json
+from albert.tasks.request import OnProblem, refuse, sift
 from albert.tasks.span import Answer, AnswerText, QuestionExample
 
 LIMIT = 2**31  # bytes of a JSON file, which is read as a whole; larger data goes into .jsonl or .parquet
@@ -22,21 +23,50 @@ PREDICTIONS = "predictions.json"
 NULL_ODDS = "null_odds.json"
 
 
-def read_squad(path: Path, *, labelled: bool | None) -> Iterator[QuestionExample]:
+def read_squad(path: Path, *, labelled: bool | None, on_problem: OnProblem = refuse) -> Iterator[QuestionExample]:
     """Give the questions of a file in order; answers are required, or not looked at, or (None) taken where they are."""
     count = 0
-    data = _get(read_json(path, error=DataError, limit=LIMIT), "data", list, f"{path}: ")
-    for number, article in enumerate(data):
+    for number, article in enumerate(_get(_load(path), "data", list, f"{path}: ")):
         at = f"{path}: data[{number}]"
-        title = _get(article, "title", str, f"{at}.") if isinstance(article, dict) and "title" in article else ""
-        for which, paragraph in enumerate(_get(article, "paragraphs", list, f"{at}.")):
+        try:
+            title = _get(article, "title", str, f"{at}.") if isinstance(article, dict) and "title" in article else ""
+            paragraphs = list(enumerate(_get(article, "paragraphs", list, f"{at}.")))
+        except DataError as problem:
+            on_problem(problem)
+            continue
+        for which, paragraph in paragraphs:
             place = f"{at}.paragraphs[{which}]"
-            passage = _text(paragraph, "context", f"{place}.", empty=not labelled)
-            for one, question in enumerate(_get(paragraph, "qas", list, f"{place}.")):
-                yield _question(question, passage, f"{place}.qas[{one}]", labelled=labelled, article=title)
+            for example in _paragraph(paragraph, place, labelled=labelled, article=title, on_problem=on_problem):
+                yield example
                 count += 1
     if not count:
         raise DataError(f"{path}: no questions: data[].paragraphs[].qas must hold some")
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        return read_json(path, error=DataError, limit=LIMIT)
+    except DataError as problem:
+        raise DataError(
+            f'{problem}: .json is for data in SQuAD\'s form ({{"data": [{{"paragraphs": …}}]}}); '
+            "a table goes into .jsonl, an object a line"
+        ) from problem
+
+
+def _paragraph(
+    value: Any, place: str, *, labelled: bool | None, article: str, on_problem: OnProblem
+) -> list[QuestionExample]:
+    try:
+        passage = _text(value, "context", f"{place}.", empty=not labelled)
+        questions = list(enumerate(_get(value, "qas", list, f"{place}.")))
+    except DataError as problem:
+        on_problem(problem)
+        return []
+    return sift(
+        questions,
+        lambda one: _question(one[1], passage, f"{place}.qas[{one[0]}]", labelled=labelled, article=article),
+        on_problem,
+    )
 
 
 def _question(value: Any, passage: str, place: str, *, labelled: bool | None, article: str) -> QuestionExample:

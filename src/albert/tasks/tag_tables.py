@@ -7,9 +7,9 @@ file, or a model's when one is evaluated; a tag that is not among them is an err
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from albert.data.labelled import Row, read_rows
 from albert.errors import DataError, UsageError, did_you_mean
 from albert.tasks.conll import conll_name, is_conll, read_conll
 from albert.tasks.opening import open_files
-from albert.tasks.request import DataRequest, Opened
+from albert.tasks.request import DataRequest, Opened, sift_rows
 from albert.tasks.tag_spans import OUTSIDE, scheme_of
 from albert.tasks.tagging import TagExample, Tagging, split_words
 from albert.tasks.task import Task
@@ -34,14 +34,16 @@ def open_tags(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
     """Open files of tagged sentences."""
     report, notes = ReadReport(), []
     columns: Mapping[str, str] = COLUMNS
+    data = _rows(request.data, request, report)
     if not is_conll(request.data):
-        sample = list(islice(read_rows(request.data), DETECT_ROWS))
-        found = detect(sample, request.data, columns=request.columns, task="tagging")
+        found = detect(data[:DETECT_ROWS], request.data, columns=request.columns, task="tagging")
         columns, notes = found.columns, list(found.reasons)
-    rows = _rows(request.data, report)
+    elif request.columns:
+        raise UsageError(f"{request.data}: a CoNLL file has no names of columns: leave --columns out")
     if task is None:
-        own = Tagging(tags_of(rows, columns), max_length=request.max_length or MAX_LENGTH)
-        notes.append(f"{len(own.labels)} tags, scheme {scheme_of(tags_cell(row, columns) for row in rows)}")
+        tags = _tags(data, columns)
+        own = Tagging(tags_of(tags, request.data), max_length=request.max_length or MAX_LENGTH)
+        notes.append(f"{len(own.labels)} tags, scheme {scheme_of(tags)}")
     elif isinstance(task, Tagging):
         own = task
     else:
@@ -49,7 +51,10 @@ def open_tags(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
     reader = TagReader(own.labels, columns)
 
     def read(path: Path) -> list[TagExample]:
-        return [reader.example(row) for row in (rows if path == request.data else _rows(path, report))]
+        rows = data if path == request.data else _rows(path, request, report)
+        labelled = path != request.test or columns["tags"] in rows[0].values
+        used = {role: columns[role] for role in ("tokens", *(["tags"] if labelled else []))}
+        return sift_rows(rows, used, lambda row: reader.example(row, labelled=labelled), request.on_problem)
 
     opened = open_files(request, own, read=read, key=_key, evaluated=task is not None, columns=columns, notes=notes)
     return replace(opened, notes=[*notes, *report.lines()])
@@ -65,10 +70,10 @@ def read_words(task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str]
         return
     text: Mapping[str, str] | None = None
     for row in read_rows(path):
-        if name in row.values:
+        if "tokens" in columns or name in row.values:
             yield TagExample(tuple(items_cell(row, "tokens", {"tokens": name})), place=row.place)
         else:
-            told = {role: column for role, column in columns.items() if role == "text"}
+            told = {role: column for role, column in columns.items() if role != "tags"}
             text = text or find_columns(row, told)
             yield replace(split_words(str(cell(row, "text", text) or "")), place=row.place)
 
@@ -80,12 +85,12 @@ class TagReader:
     labels: tuple[str, ...]
     columns: Mapping[str, str]
 
-    def example(self, row: Row) -> TagExample:
-        """Make an example; without a column of tags it has no targets."""
+    def example(self, row: Row, *, labelled: bool = True) -> TagExample:
+        """Make an example."""
         words = items_cell(row, "tokens", self.columns)
-        if self.columns["tags"] not in row.values:
+        if not labelled:
             return TagExample(tuple(words), place=row.place)
-        tags = tags_cell(row, self.columns)
+        tags = items_cell(row, "tags", self.columns)
         if len(words) != len(tags):
             raise DataError(f"{row.place}: {len(words)} tokens and {len(tags)} tags: every token needs one tag")
         return TagExample(tuple(words), tuple(self._number(tag, row) for tag in tags), place=row.place)
@@ -102,17 +107,21 @@ class TagReader:
         return {tag: number for number, tag in enumerate(self.labels)}
 
 
-def tags_of(rows: Sequence[Row], columns: Mapping[str, str]) -> tuple[str, ...]:
+def tags_of(sentences: Sequence[Sequence[str]], path: Path) -> tuple[str, ...]:
     """Collect the tags of sentences: O first, the others by alphabet."""
-    tags = {tag for row in rows for tag in tags_cell(row, columns)}
+    tags = {tag for sentence in sentences for tag in sentence}
     if len(tags) < 2:
-        raise DataError(f"{rows[0].path}: {len(tags)} different tags, there must be two at least: add sentences")
+        raise DataError(f"{path}: {len(tags)} different tags, there must be two at least: add sentences")
     return tuple(sorted(tags, key=lambda tag: (tag != OUTSIDE, tag)))
 
 
-def tags_cell(row: Row, columns: Mapping[str, str]) -> list[str]:
-    """Give the tags of a row."""
-    return items_cell(row, "tags", columns)
+def _tags(rows: Sequence[Row], columns: Mapping[str, str]) -> list[list[str]]:
+    """Give the tags of all rows; those that break a rule are told when they become examples."""
+    found = []
+    for row in rows:
+        with suppress(DataError):
+            found.append(items_cell(row, "tags", columns))
+    return found
 
 
 def items_cell(row: Row, role: str, columns: Mapping[str, str]) -> list[str]:
@@ -127,8 +136,9 @@ def items_cell(row: Row, role: str, columns: Mapping[str, str]) -> list[str]:
     return [str(item) for item in items]
 
 
-def _rows(path: Path, report: ReadReport) -> list[Row]:
-    rows = list(read_conll(path, report=report) if is_conll(path) else read_rows(path, report=report))
+def _rows(path: Path, request: DataRequest, report: ReadReport) -> list[Row]:
+    read = read_conll if is_conll(path) else read_rows
+    rows = list(read(path, on_bad=request.on_bad_row, report=report))
     if not rows:
         raise DataError(f"{path}: no sentences: there must be at least one")
     return rows

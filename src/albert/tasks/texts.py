@@ -10,18 +10,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from albert.data.cells import text_cell
 from albert.data.detect import DETECT_ROWS, detect, find_columns
 from albert.data.holdout import balanced_weights, content_key
-from albert.data.labelled import Row, quoting_notes, read_rows, refuse
+from albert.data.labelled import OnBad, Row, quoting_notes, read_rows, sample_rows
 from albert.data.targets import Targets, find_classes, find_separator
 from albert.errors import DataError
 from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
-from albert.tasks.request import DataRequest, Opened
+from albert.tasks.request import DataRequest, Opened, sift_rows
 from albert.tasks.splits import divide, fingerprint
 from albert.tasks.task import Task
 from albert.text.documents import ReadReport
@@ -39,9 +38,9 @@ class Table:
     names: Sequence[str] | None = None
     skip_ragged: bool = False
 
-    def rows(self, report: ReadReport) -> Iterator[Row]:
+    def rows(self, report: ReadReport, on_bad: OnBad) -> Iterator[Row]:
         """Read the file."""
-        skip = partial(_skip_ragged, report) if self.skip_ragged else refuse
+        skip = partial(_skip_ragged, report) if self.skip_ragged else on_bad
         return read_rows(self.path, names=self.names, on_bad=skip, report=report)
 
 
@@ -53,22 +52,27 @@ def _skip_ragged(report: ReadReport, place: str, _reason: str) -> None:
 class _Reading:
     """What is gathered while tables are read."""
 
+    request: DataRequest
     report: ReadReport = field(default_factory=ReadReport)
     notes: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
 
     def rows(self, table: Table) -> list[Row]:
         self.files.append(table.path)
-        rows = list(table.rows(self.report))
+        rows = list(table.rows(self.report, self.request.on_bad_row))
         if not rows:
             raise DataError(f"{table.path}: no rows: there must be at least one below the header")
         return rows
+
+    def examples(self, rows: Sequence[Row], columns: Mapping[str, str], targets: Targets | None) -> list[TextExample]:
+        used = {role: name for role, name in columns.items() if targets or role != "label"}
+        return sift_rows(rows, used, lambda row: _example(row, columns, targets), self.request.on_problem)
 
 
 def open_texts(request: DataRequest, task: Task[Any, Any, Any] | None, *, fixed: TextTask | None = None) -> Opened:
     """Open a table of texts; `fixed` is a task whose classes and score are known, as those of GLUE are."""
     known = task or fixed
-    sample = list(islice(read_rows(request.data), DETECT_ROWS))
+    sample = sample_rows(request.data, DETECT_ROWS)
     found = detect(sample, request.data, columns=request.columns, task=known.kind if known else request.task)
     table = Table(request.data, found.columns)
     dev = {"dev": Table(request.dev, found.columns)} if request.dev else {}
@@ -108,7 +112,7 @@ def open_tables(
 ) -> Opened:
     """Open tables whose columns are known; a task without classes takes those of the training table."""
     assert isinstance(task, TextTask)
-    reading = _Reading()
+    reading = _Reading(request)
     train_rows = reading.rows(train) if train else []
     columns = train.columns if train else next((table.columns for table in dev.values()), {})
     dev_rows = {name: reading.rows(table) for name, table in dev.items()}
@@ -118,12 +122,10 @@ def open_tables(
     if train and not isinstance(task, Regression) and not task.labels:
         task = replace(task, labels=find_classes(task.kind, train_rows, columns, separator=separator))
     targets = Targets(task.kind, () if isinstance(task, Regression) else task.labels, separator)
-    train_set = [_example(row, columns, targets) for row in train_rows]
-    dev_sets = {name: [_example(row, dev[name].columns, targets) for row in rows] for name, rows in dev_rows.items()}
+    train_set = reading.examples(train_rows, columns, targets)
+    dev_sets = {name: reading.examples(rows, dev[name].columns, targets) for name, rows in dev_rows.items()}
     test_sets = {
-        name: [
-            _example(row, table.columns, targets if "label" in table.columns else None) for row in reading.rows(table)
-        ]
+        name: reading.examples(reading.rows(table), table.columns, targets if "label" in table.columns else None)
         for name, table in test.items()
     }
     splits = divide(
@@ -137,6 +139,10 @@ def open_tables(
     )
     if train and isinstance(task, Classification):
         task = _with_counts(task, splits.train, request, train.path, reading.notes)
+    if isinstance(task, MultiLabel):
+        met = {number for example in splits.train if isinstance(example.target, tuple) for number in example.target}
+        if splits.train and (never := [label for number, label in enumerate(task.labels) if number not in met]):
+            reading.notes.append(f"warning: no row to train on has {', '.join(map(repr, never))}")
     return Opened(
         task=task,
         splits=splits,
