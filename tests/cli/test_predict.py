@@ -179,7 +179,7 @@ def test_mistakes_are_named(classifier: str, words: list[str], message: str) -> 
     [
         (None, [], "data.csv: no such file: check the path"),
         ("label\ngood\nbad\n", [], "data.csv: no column of text among 'label'"),
-        ("text\na\n", ["--columns", "text=body"], "no column 'body' for text"),
+        ("text,label\na,good\n", ["--columns", "text=body"], "no column 'body' for text"),
     ],
 )
 def test_wrong_inputs_are_named(

@@ -111,7 +111,7 @@ def check_roles(columns: Mapping[str, str], task: str) -> None:
 def find_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
     """Find the texts of rows without labels, to predict; a lone column `text`, as .txt has, is the text."""
     check_roles(columns, "classification")
-    if list(row.values) == ["text"] and "pair" not in columns and columns.get("text", "text") == "text":
+    if list(row.values) == ["text"] and "pair" not in columns:
         return {"text": "text"}
     table = _Table([row], str(row.path), {role: name for role, name in columns.items() if role != "label"})
     table.check_told()
