@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check bench soak test-tf test-cluster test-oracle tiny-en lock clean
+.PHONY: help setup demo test check bench soak test-tf test-cluster test-oracle tiny-en learning lock clean
 
 help:  ## list the targets
 	@echo 'albert-lite: from a folder of text to a small encoder in production'; echo
@@ -47,6 +47,9 @@ test: check  ## format, lint, types and the test suite
 
 tiny-en: setup  ## make the shipped model again (over an hour on two cores; needs the shared corpus)
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/make_tiny_en.py
+
+learning: setup  ## what pre-training is worth: tiny-en against new weights on nine tasks (an hour; needs the shared data)
+	@$(BIN)/python benchmarks/learning.py --record
 
 bench: setup  ## every benchmark against its peers (long; run nothing beside it)
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
