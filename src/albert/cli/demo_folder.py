@@ -51,7 +51,7 @@ eval_every = {eval_every}
 
 def prepare_folder(out: Path, steps: int) -> bool:
     """Write the settings, or refuse a folder that has others; say whether the folder is new."""
-    tuning = max(5, steps // 6)
+    tuning = max(5, steps // 4)
     settings = {
         PRETRAIN_TOML: PRETRAINING.format(steps=steps, log_every=max(1, steps // 50), save_every=max(10, steps // 4)),
         FINETUNE_TOML: FINETUNING.format(
