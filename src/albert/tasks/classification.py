@@ -1,21 +1,24 @@
 """Deciding about one text or a pair of texts: a class, several classes at once, or a number.
 
 All three stand on the pooled [CLS]. Classification is a softmax over labels, optionally with class weights;
-multi-label is an independent yes or no a label; regression is one number with squared error (STS-B).
+multi-label is an independent yes or no a label; regression is one number with squared error (STS-B), of targets that
+may be centred and scaled.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from albert.errors import ModelError
 from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
@@ -201,6 +204,17 @@ class Regression(_OnPooled[Number]):
     kind: ClassVar[str] = "regression"
     max_length: int = 128
     best: str = "pearson_spearman"
+    centre: float = 0.0  # the model's 0, in the units of the data
+    scale: float = 1.0  # the model's 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.centre) and math.isfinite(self.scale) and self.scale > 0):
+            raise ModelError(f"centre={self.centre}, scale={self.scale}: both are finite, and the scale is above 0")
+
+    def fitted(self, examples: Sequence[TextExample]) -> Self:
+        """Give the task with mean and deviation of these targets: a head learns numbers around 0, not 50,000."""
+        targets = np.array([example.target for example in examples], dtype=np.float64)
+        return replace(self, centre=float(targets.mean()), scale=float(targets.std()) or 1.0)
 
     def configure(self, config: AlbertConfig) -> AlbertConfig:
         return config.with_settings({"labels": ("value",), "problem_type": "regression"})
@@ -209,11 +223,12 @@ class Regression(_OnPooled[Number]):
         return float(len(features))
 
     def _loss(self, logits: Tensor, targets: Sequence[Any], *, count: float) -> Tensor:
-        values = torch.tensor(targets, dtype=torch.float32, device=logits.device)
+        scaled = [(target - self.centre) / self.scale for target in targets]
+        values = torch.tensor(scaled, dtype=torch.float32, device=logits.device)
         return squared_error(logits.squeeze(-1), values, count=count)
 
     def decide(self, example: TextExample, features: Sequence[TextFeature], outputs: Sequence[Any]) -> Number:
-        return Number(float(outputs[0][0]))
+        return Number(float(outputs[0][0]) * self.scale + self.centre)
 
     def score(self, examples: Sequence[TextExample], predictions: Sequence[Number]) -> dict[str, float]:
         truth = np.array([example.target for example in examples], dtype=np.float64)
@@ -222,6 +237,10 @@ class Regression(_OnPooled[Number]):
     def blind(self, examples: Sequence[TextExample]) -> Callable[[TextExample], Number]:
         mean = Number(float(np.mean([example.target for example in examples])))
         return lambda _: mean
+
+    def remembered(self) -> dict[str, Any]:
+        plain = (self.centre, self.scale) == (0.0, 1.0)
+        return super().remembered() | ({} if plain else {"centre": self.centre, "scale": self.scale})
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
