@@ -74,17 +74,9 @@ def main() -> None:
     for split in ("train", "valid"):
         albert("data", "build", *texts[split], "--tokenizer", str(work / "tok"), "--out", str(work / split))
     if not (work / "run" / "model").exists():
-        command = [
-            "-m",
-            "torch.distributed.run",
-            "--nproc-per-node",
-            str(arguments.processes),
-            "-m",
-            "albert",
-            "pretrain",
-        ]
+        launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(arguments.processes), "-m", "albert"]
         stores = ["--data", str(work / "train"), "--valid", str(work / "valid")]
-        python(*command, "pretrain", "--config", "laptop", *stores, "--out", str(work / "run"))
+        python(*launch, "pretrain", "--config", "laptop", *stores, "--out", str(work / "run"))
     package(work)
 
 
