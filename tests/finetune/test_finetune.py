@@ -191,6 +191,20 @@ def test_several_seeds_are_summed_up_and_the_best_is_kept(
     assert not same(weights(out / "seed-0" / "model"), weights(out / "seed-1" / "model"))
 
 
+def test_a_new_pooler_replaces_that_of_pre_training(opened: MakeData, model_folder: Path) -> None:
+    start, task = Start.find(str(model_folder)), opened().task
+    poolers = {
+        kind: start.build(task, TuneSettings(pooler=kind), seed=5).encoder.pooler for kind in (None, "kept", "new")
+    }
+    own = load_model(model_folder).model.encoder.pooler
+    assert own is not None
+    assert torch.equal(poolers["kept"].weight, own.weight)
+    assert torch.equal(poolers[None].weight, own.weight)
+    assert not torch.equal(poolers["new"].weight, own.weight)
+    assert not poolers["new"].bias.any()
+    assert not start.is_tuned
+
+
 def test_another_task_gets_a_new_head_and_the_same_one_keeps_it(
     opened: MakeData, model_folder: Path, settings: MakeSettings, tmp_path: Path
 ) -> None:

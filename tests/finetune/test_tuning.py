@@ -90,6 +90,16 @@ def test_what_was_given_stands_and_the_rest_follows_it() -> None:
     assert resolve(settings, preset("base"), row=None, examples=1, items=1, dev=1) == settings, "nothing is left open"
 
 
+def test_a_small_models_pooler_is_new_unless_tuned_frozen_or_told() -> None:
+    row, small = TABLE_14["mrpc"], preset("small")
+    assert filled("mrpc", "small", examples=3_668).tune.pooler == "new"
+    assert filled("mrpc", "base", examples=3_668).tune.pooler == "kept", "as in the paper"
+    assert filled("mrpc", "small", examples=3_668, tune__freeze="encoder").tune.pooler == "kept"
+    assert filled("mrpc", "small", examples=3_668, tune__pooler="kept").tune.pooler == "kept"
+    tuned = resolve(FinetuneSettings(), small, row=row, examples=100, items=100, dev=10, tuned=True)
+    assert tuned.tune.pooler == "kept"
+
+
 def test_contradictions_are_refused() -> None:
     with pytest.raises(UsageError, match="no such task; it has cola"):
         filled("classification", "base", examples=100, tune__rule="table14")

@@ -73,6 +73,7 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
         examples=items.examples,
         items=len(items.items),
         dev=sum(len(rows) for rows in dev.values()),
+        tuned=start.is_tuned,
     )
     blind = task.blind(splits.train)
     baseline = task.score(deciding, [blind(example) for example in deciding])[task.best] if blind else 0.0
@@ -96,7 +97,6 @@ def _notes(name: str, start: Start, task: AnyTask, settings: FinetuneSettings) -
         return ["all weights are new: only the shape and the tokenizer of the model are used"]
     if start.keeps_head(task):
         return ["the model's own head for these labels is taken over"]
-    chained = "classifier" in start.heads
-    if name in ("rte", "sts-b", "mrpc") and not chained:
+    if name in ("rte", "sts-b", "mrpc") and not start.is_tuned:
         return ["a new head; the paper starts RTE, STS-B and MRPC from a model tuned on MNLI (--model MNLI-RUN)"]
-    return ["a new head on the encoder of a tuned model" if chained else "a new head"]
+    return ["a new head on the encoder of a tuned model" if start.is_tuned else "a new head"]

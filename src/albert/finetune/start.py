@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from albert.errors import ModelError
 from albert.files import read_json, sha256
 from albert.model import Albert, new_model
+from albert.model.albert import initialise
 from albert.model.config import AlbertConfig, from_json
 from albert.model.folder import CONFIG_LIMIT, load_model, stored_heads, weights_path
 from albert.model.locate import locate
@@ -54,6 +57,11 @@ class Start:
         heads = stored_heads(values, source=folder / "config.json")
         return cls(folder, config, heads, tokenizer, sha256(weights_path(folder)))
 
+    @property
+    def is_tuned(self) -> bool:
+        """Tell whether the pooler was tuned for a task before."""
+        return not {"classifier", "choice"}.isdisjoint(self.heads)
+
     def keeps_head(self, task: Task[Any, Any, Any]) -> bool:
         """Tell whether the model already has the head of this very task."""
         return task.head in self.heads and task.configure(self.config) == self.config
@@ -72,6 +80,9 @@ class Start:
         else:
             fresh = () if self.keeps_head(task) else (task.head,)
             model = load_model(self.folder, (task.head,), seed=seed, config=config, fresh=fresh).model
+            if settings.pooler == "new" and model.encoder.pooler is not None:
+                generator = torch.Generator().manual_seed(seed)
+                initialise(model.encoder.pooler, config.initializer_range, generator=generator)
         freeze(model, settings.freeze)
         return model
 

@@ -53,6 +53,7 @@ class TuneSettings(Section):
     freeze: Freeze = "none"
     dropout: Probability | None = None  # of the encoder; None: by the rule
     classifier_dropout: Probability | None = None
+    pooler: Literal["kept", "new"] | None = None  # that of sentence order, or a new one; None: by the rule
     start: Literal["trained", "random"] = "trained"  # random: the model's shape and tokenizer with new weights
 
 

@@ -6,14 +6,16 @@ v1's are taken only for a model that says v1 in its name. The table's steps are 
 one gets the same number of epochs.
 
 The rule for everything else: a rate that falls with the width of the model, as many epochs as make 30,000 examples,
-but 3 to 20, a tenth of the steps for warm-up. The rule is young: docs/finetuning.md says what it was tried on.
+but 3 to 20, a tenth of the steps for warm-up, and a new pooler: a small model's has learnt sentence order and little
+else. One that was tuned for another task stays, and one that is to be frozen. The rule is young: docs/finetuning.md
+says what it was tried on.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from albert.errors import UsageError
 from albert.model.config import AlbertConfig
@@ -38,6 +40,7 @@ class Values:
     steps: int
     warmup_steps: int
     max_length: int | None  # None: the task's
+    pooler: Literal["kept", "new"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ def by_table(row: Row, examples: int) -> Values:
         steps=max(1, round(row.steps * share)),
         warmup_steps=round(row.warmup_steps * share),
         max_length=row.max_length,
+        pooler="kept",
     )
 
 
@@ -106,6 +110,7 @@ def by_size(hidden: int, examples: int, *, items: int) -> Values:
         steps=steps,
         warmup_steps=math.ceil(0.1 * steps),
         max_length=None,
+        pooler="new",
     )
 
 
@@ -140,9 +145,16 @@ def resolve_length(
 
 
 def resolve(
-    settings: FinetuneSettings, config: AlbertConfig, *, row: Row | None, examples: int, items: int, dev: int
+    settings: FinetuneSettings,
+    config: AlbertConfig,
+    *,
+    row: Row | None,
+    examples: int,
+    items: int,
+    dev: int,
+    tuned: bool = False,
 ) -> FinetuneSettings:
-    """Fill in everything that was not given; afterwards `train.steps` is what counts."""
+    """Fill in everything that was not given; afterwards `train.steps` is what counts. `tuned`: for another task."""
     train, optimizer, tune = settings.train, settings.optimizer, settings.tune
     _check(settings)
     row = followed(settings, row, config)
@@ -178,6 +190,7 @@ def resolve(
             "classifier_dropout": tune.classifier_dropout
             if tune.classifier_dropout is not None
             else values.classifier_dropout,
+            "pooler": tune.pooler or ("kept" if tuned or tune.freeze == "encoder" else values.pooler),
         },
     }
     return check_settings(FinetuneSettings, filled, source="settings")
