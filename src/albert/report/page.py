@@ -28,6 +28,7 @@ h2 { font-size: 1.15rem; margin: 2rem 0 .75rem; padding-bottom: .25rem; border-b
 p { margin: .5rem 0; }
 .note { color: var(--faint); }
 .wide { overflow-x: auto; }
+section > * + .wide, .figures + .wide { margin-top: .75rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .75rem; text-align: right; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
@@ -37,7 +38,7 @@ tbody th { font-weight: normal; }
 .case { margin: .75rem 0; padding: .5rem .75rem; background: var(--shade); border-radius: .5rem; }
 .case p { margin: 0; overflow-wrap: anywhere; white-space: pre-line; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 1rem; }
-figure { margin: 0; padding: .5rem; background: var(--shade); border-radius: .5rem; }
+figure { max-width: 30rem; margin: 0; padding: .5rem; background: var(--shade); border-radius: .5rem; }
 figure svg { display: block; width: 100%; height: auto; stroke-linejoin: round; }
 figcaption { font-weight: 600; padding: .25rem .25rem 0; }
 dl { display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: .15rem 1rem; margin: 0; }
