@@ -41,15 +41,18 @@ def progress_line(title: str) -> Iterator[Show]:
 
 
 def _plain_lines(title: str) -> Show:
-    started = last = time.monotonic()
+    last = time.monotonic()
+    first: tuple[float, float] | None = None  # time and share of the first report: a resumed run begins in the middle
 
     def show(done: float, words: str) -> None:
-        nonlocal last
+        nonlocal first, last
         now = time.monotonic()
+        first = first or (now, done)
         if now - last < PLAIN_SECONDS:
             return
         last = now
-        left = f", {duration((now - started) * (1 - done) / done)} left" if done > 0 else ""
+        began, share_then = first
+        left = f", {duration((now - began) * (1 - done) / (done - share_then))} left" if done > share_then else ""
         share = f"{done:.0%}, " if done > 0 else ""  # of a stream nobody knows the end
         print(f"{title}: {share}{words}{left}", file=sys.stderr, flush=True)
 
