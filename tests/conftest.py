@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 # Before torch loads. The tests' models are tiny: two threads that wait for each other make them slower, and on a busy
 # machine slower by far. Set it to something else to test with more.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell starts what it puts in the background with SIGINT ignored, and children inherit that: the commands under test
+# could not be interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 

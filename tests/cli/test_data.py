@@ -162,7 +162,7 @@ def test_plain_progress_lines_come_now_and_then(
     with progress_line("building") as show:
         for done in (0.1, 0.5, 0.6, 0.8):
             show(done, "words")
-    assert capsys.readouterr().err == "building: 50%, words, 20 s left\nbuilding: 80%, words, 10 s left\n"
+    assert capsys.readouterr().err == "building: 50%, words, 24 s left\nbuilding: 80%, words, 11 s left\n"
 
 
 @pytest.mark.parametrize(
