@@ -12,13 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from albert.data.settings import NUM_SPECIAL
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
+from albert.data.word_vectors import count_word_vectors
 from albert.errors import UsageError
 from albert.model import Albert, new_model
 from albert.model.accounting import parameters_of, training_bytes
-from albert.model.albert import draw_waves
+from albert.model.albert import draw_waves, start_words
 from albert.model.folder import load_model, save_model
 from albert.model.locate import locate, shipped_models
 from albert.model.presets import full_name, preset
@@ -51,8 +54,9 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
             draw_waves(model)
         return model
     folder = locate(name)
-    if settings.positions != "random":
-        raise UsageError(f"positions='{settings.positions}' is how a new model starts; {folder} has its own")
+    for start in ("positions", "words"):
+        if (value := getattr(settings, start)) != "random":
+            raise UsageError(f"{start}='{value}' is how a new model starts; {folder} has its own")
     loaded = load_model(folder, HEADS, seed=settings.train.seed)
     if fixed := sorted(set(settings.model) - CHANGEABLE):
         raise UsageError(f"model.{fixed[0]}: a model folder keeps its shape; only depth and dropout can change")
@@ -154,6 +158,12 @@ def pretrain(
                 run.log(progress.step, progress.metrics)
                 observe(progress)
 
+            def begin(step: int) -> None:
+                if step == 0 and settings.words == "counts":
+                    _start_words(network, store, world)
+                if run:
+                    run.resume_metrics(step)
+
             trained = train(
                 job,
                 optimizer,
@@ -164,11 +174,20 @@ def pretrain(
                 folder=out,
                 world=world,
                 observe=note,
-                resumed=run.resume_metrics if run else lambda _: None,
+                resumed=begin,
             )
             if world.is_first:
                 save_model(network, out / "model", tokenizer=store.tokenizer)
         return Pretrained(out, plan, trained)
+
+
+def _start_words(model: Albert, store: TokenStore, world: World) -> None:
+    """Start the word embeddings from counts, the same in every process."""
+    if world.is_first:
+        log.info("counting which pieces stand near each other")
+        counted = count_word_vectors(store, model.config.embedding_size)
+        start_words(model, torch.from_numpy(counted.vectors), torch.from_numpy(counted.frequencies))
+    world.share(model)
 
 
 def _plan(

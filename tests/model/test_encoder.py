@@ -12,7 +12,7 @@ import torch
 from albert.batch import Batch, pack
 from albert.errors import DataError, UsageError
 from albert.model import Albert, AlbertConfig, Packed, new_model
-from albert.model.albert import draw_waves
+from albert.model.albert import WORD_SIZE, draw_waves, start_words
 from albert.model.encoder import Encoder, LayerNorm
 from albert.model.losses import cross_entropy
 
@@ -264,3 +264,22 @@ def test_positions_can_start_as_waves_that_are_alike_where_they_are_near() -> No
     assert (alike[1:8].diff() < 0).all()
     other = torch.nn.functional.cosine_similarity(weight[300:301], weight[300:320])
     torch.testing.assert_close(alike, other, atol=0.02, rtol=0)  # the same distance looks the same anywhere
+
+
+def test_words_can_start_from_vectors_and_the_bias_from_frequencies() -> None:
+    model = new_model(AlbertConfig(**SMALL), ["mlm"])
+    before = model.encoder.embeddings.word.weight.detach().clone()
+    vectors = torch.randn(before.shape, generator=torch.Generator().manual_seed(0))
+    vectors[:5] = 0
+    vectors[7] *= 16
+    frequencies = torch.arange(len(vectors))
+    start_words(model, vectors, frequencies)
+    word, bias = model.encoder.embeddings.word.weight.detach(), model.heads["mlm"].bias.detach()
+    assert torch.equal(word[:5], before[:5])  # nothing is known of them
+    assert word[5:].pow(2).mean().sqrt() == pytest.approx(WORD_SIZE, rel=1e-4)
+    directions = torch.nn.functional.cosine_similarity(word[5:], vectors[5:])
+    torch.testing.assert_close(directions, torch.ones_like(directions))
+    lengths, given = word.norm(dim=1), vectors.norm(dim=1)
+    assert lengths[7] / lengths[8] == pytest.approx(float((given[7] / given[8]).sqrt()), rel=1e-4)
+    shares = (frequencies + 1) / (frequencies + 1).sum()
+    torch.testing.assert_close(bias.softmax(0), shares)

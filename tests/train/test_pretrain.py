@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from albert.data.store import TokenStore
+from albert.data.word_vectors import WordVectors, count_word_vectors
 from albert.errors import AlbertError, DataError, UsageError
 from albert.model.folder import load_model
 from albert.pretrain import Plan, Pretrained, pretrain
@@ -136,6 +137,26 @@ def test_a_damaged_newest_checkpoint_is_passed_over(
     assert run(store, tmp_path / "hurt").trained.resumed_from == 8
     assert "weights.safetensors is damaged" in caplog.text
     assert same(tmp_path / "whole", tmp_path / "hurt")
+
+
+def test_words_that_start_from_counts_begin_at_the_frequencies_and_are_not_counted_again(
+    store: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+
+    def count(store: TokenStore, size: int) -> WordVectors:
+        counted.append(size)
+        return count_word_vectors(store, size)
+
+    monkeypatch.setattr("albert.pretrain.count_word_vectors", count)
+    run(store, tmp_path / "noise")
+    run(store, tmp_path / "counts", words="counts")
+    assert metrics(tmp_path / "counts")[0]["mlm_loss"] < metrics(tmp_path / "noise")[0]["mlm_loss"] - 0.3
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(store, "tiny", tmp_path / "stopped", settings=settings(words="counts"), observe=stop_at(6))
+    run(store, tmp_path / "stopped", words="counts")
+    assert same(tmp_path / "counts", tmp_path / "stopped")
+    assert counted == [16, 16]
 
 
 def test_depth_and_length_grow_and_resume_across_their_stages(store: TokenStore, tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ from albert.model.heads import (
 )
 from albert.model.packing import Packed
 
+WORD_SIZE = 0.1  # root mean square of word embeddings that start from given vectors
+
 
 @dataclass(frozen=True)
 class HeadKind:
@@ -112,3 +114,22 @@ def draw_waves(model: Albert) -> None:
     angles = places.unsqueeze(1) * torch.exp(-math.log(100) * waves / weight.shape[1])  # [positions, E / 2]
     both = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)  # in turn: [positions, E], one more if E is odd
     weight.copy_(both[:, : weight.shape[1]] * math.sqrt(2) * model.config.initializer_range)
+
+
+@torch.no_grad()
+def start_words(model: Albert, vectors: Tensor, frequencies: Tensor) -> None:
+    """Start the word embeddings from given vectors [V, E], and the masked-word head's bias from frequencies [V].
+
+    A rare piece's vector is short and a common one's long: half of that, on a logarithmic scale, is kept. They are
+    larger than noise would be, so that as decoder they make a difference from the first step.
+    """
+    vectors, frequencies = vectors.to(model.device), frequencies.to(model.device)
+    word = model.encoder.embeddings.word.weight
+    lengths = vectors.norm(dim=1, keepdim=True)
+    seen = lengths.squeeze(1) > 0
+    start = vectors[seen] / lengths[seen].sqrt()
+    word[seen] = start * (WORD_SIZE / start.pow(2).mean().sqrt())
+    shares = (frequencies + 1) / (frequencies + 1).sum()
+    bias = model.heads["mlm"].bias
+    assert isinstance(bias, nn.Parameter)
+    bias.copy_(shares.log() - shares.log().mean())

@@ -59,6 +59,7 @@ class PretrainSettings(Section):
     start_from: str | None = None  # a preset or a model folder, for whoever starts the run and names none
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the configuration to change
     positions: Literal["random", "waves"] = "random"  # how the position embeddings of a new model start
+    words: Literal["random", "counts"] = "random"  # … the word embeddings: noise, or counted from the text
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
     optimizer: PretrainOptimizer = PretrainOptimizer()

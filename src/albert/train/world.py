@@ -61,6 +61,13 @@ class World:
         for parameter, part in zip(parameters, flat.split([g.numel() for g in gradients]), strict=True):  # type: ignore[no-untyped-call]
             parameter.grad = part.view_as(parameter)
 
+    def share(self, model: nn.Module) -> None:
+        """Give every process the weights of the first."""
+        if self.size > 1:
+            with _named_failure(self), torch.no_grad():
+                for parameter in model.parameters():
+                    dist.broadcast(parameter, src=0)
+
     def gather(self, values: Sequence[ValueT]) -> list[Sequence[ValueT]]:
         """Bring what each process has to the first, by rank; the others are given nothing."""
         if self.size == 1:

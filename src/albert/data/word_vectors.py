@@ -1,0 +1,84 @@
+"""Word vectors by counting: what the word embeddings of a new model may start from.
+
+How often two pieces stand near each other in the text, against how often they would by chance, is known after one pass
+over the tokens: some seconds for tens of millions, where training finds it out over thousands of steps. The positive
+logarithms of that ratio make a matrix of pieces by neighbours, and its first singular vectors are word vectors
+(Levy and Goldberg, 2014). Sentences of one document are neighbours, documents are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from albert.data.shard import Shard
+from albert.data.store import TokenStore
+
+WINDOW = 6  # pieces to each side; the weight falls with the distance, from 1 to 1/6
+MOST_TOKENS = 2**25  # of a larger store, every so manyth shard is read
+MOST_CELLS = 2**26  # of the matrix: for large vocabularies only the commoner pieces count as neighbours
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """What counting tells of a vocabulary."""
+
+    vectors: Floats  # [V, E], zero for a piece that was not seen; a common direction and length are left in
+    frequencies: npt.NDArray[np.int64]  # [V], how often each piece was seen
+
+
+def count_word_vectors(store: TokenStore, size: int) -> WordVectors:
+    """Read a store once and give every piece a vector."""
+    pieces, vocabulary = _pieces(store), store.tokenizer.vocab_size
+    frequencies = np.bincount(pieces, minlength=vocabulary + 1)[:vocabulary]
+    neighbours = np.argsort(-frequencies, kind="stable")[: max(1, MOST_CELLS // vocabulary)]
+    excess = torch.from_numpy(_more_than_chance(_count_pairs(pieces, neighbours, vocabulary)))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # the method draws the directions that it starts from
+        rank = min(size, *excess.shape)
+        left, strength, _ = torch.svd_lowrank(excess, q=min(2 * rank, *excess.shape), niter=4)
+    vectors = np.zeros((vocabulary, size), np.float32)
+    vectors[:, :rank] = (left[:, :rank] * strength[:rank].sqrt()).numpy()
+    return WordVectors(vectors, frequencies)
+
+
+def _pieces(store: TokenStore) -> npt.NDArray[np.int32]:
+    """Lay documents end to end, with gaps (the id behind the last piece) that no window reaches across."""
+    parts, left = [], MOST_TOKENS
+    for index in range(0, len(store.shards), -(-store.num_tokens // MOST_TOKENS)):
+        part = _with_gaps(store.shards[index], gap=store.tokenizer.vocab_size)[:left]
+        parts.append(part)
+        left -= len(part)
+    return np.concatenate(parts)
+
+
+def _with_gaps(shard: Shard, *, gap: int) -> npt.NDArray[np.int32]:
+    ends = shard.sentences[shard.documents[1:]]  # [D], in tokens
+    return np.insert(shard.tokens.astype(np.int32), np.repeat(ends, WINDOW), gap)
+
+
+def _count_pairs(pieces: npt.NDArray[np.int32], neighbours: npt.NDArray[np.int64], vocabulary: int) -> Floats:
+    """Count how often each piece has each neighbour near it: [V, N]."""
+    columns = np.full(vocabulary + 1, len(neighbours))  # the last column is for all that is no neighbour
+    columns[neighbours] = np.arange(len(neighbours))
+    shape = (vocabulary + 1, len(neighbours) + 1)
+    rows, column = pieces.astype(np.int64) * shape[1], columns[pieces]
+    counts = np.zeros(shape, np.float32)
+    for distance in range(1, WINDOW + 1):
+        weight = np.float32((WINDOW + 1 - distance) / WINDOW)
+        for cells in (rows[distance:] + column[:-distance], rows[:-distance] + column[distance:]):
+            counts += weight * np.bincount(cells, minlength=counts.size).astype(np.float32).reshape(shape)
+    return counts[:-1, :-1]
+
+
+def _more_than_chance(counts: Floats) -> Floats:
+    """Give the logarithm of how much oftener than by chance a pair was seen, where it is positive."""
+    of_row, of_column = counts.sum(1, keepdims=True), counts.sum(0, keepdims=True)
+    by_chance = of_row * (of_column / max(counts.sum(), 1))
+    ratio = np.divide(counts, by_chance, out=np.ones_like(counts), where=counts > by_chance)
+    return np.log(ratio)
