@@ -27,10 +27,11 @@ def test_prices_are_learnt_and_predicted_in_their_own_units(
     opened: Callable[..., Opened], model_folder: Path, settings: Callable[..., FinetuneSettings], tmp_path: Path
 ) -> None:
     plain = opened("bad", "fair", "good").splits
-    data = Opened(Regression(), Splits(prices(plain.train), {"dev": prices(plain.dev["dev"])}), [], "prices")
+    splits = Splits(prices(plain.train), {"dev": prices(plain.dev["dev"])})
+    data = Opened(Regression().fitted(splits.train), splits, [], "prices")
     result = finetune(data, str(model_folder), tmp_path / "own", settings=settings())
     assert isinstance(result, Finetuned)
-    unscaled = finetune(replace(data, name="sts-b"), str(model_folder), tmp_path / "plain", settings=settings())
+    unscaled = finetune(replace(data, task=Regression()), str(model_folder), tmp_path / "plain", settings=settings())
     assert isinstance(unscaled, Finetuned)
     variance = 9_000.0**2 * 2 / 3
     assert result.chosen.scores["valid_pearson"] > 0.5

@@ -71,7 +71,8 @@ def test_numbers_lists_and_flags_become_regression_and_multi_label(tmp_path: Pat
     numbers = tmp_path / "n.jsonl"
     numbers.write_text("\n".join(json.dumps({"text": f"a text of {i}", "score": i / 3}) for i in range(40)))
     opened = open_data(DataRequest(numbers))
-    assert opened.task == Regression()
+    assert opened.task == Regression().fitted(opened.splits.train)
+    assert opened.task != Regression()
     assert opened.splits.train[1].target in [i / 3 for i in range(40)]
     lists = tmp_path / "m.jsonl"
     lists.write_text("\n".join(json.dumps({"text": f"text {i}", "labels": ["b", "a"][: i % 3]}) for i in range(40)))

@@ -43,7 +43,9 @@ def test_real_rows_are_read_to_the_letter(real_data: Path) -> None:
     assert cola.test["test"][0].text == "Bill whistled past the house."
     mrpc = open_data(DataRequest(real_data / "glue" / "MRPC", limit_train=1)).splits.dev["dev"][0]
     assert mrpc.pair == '" The foodservice pie business does not fit our long-term growth strategy .'
-    stsb = open_data(DataRequest(real_data / "glue" / "STS-B", limit_train=1)).splits.dev["dev"][1]
+    opened = open_data(DataRequest(real_data / "glue" / "STS-B", limit_train=1))
+    assert opened.task == Regression()  # its numbers as they are, as everybody trains it
+    stsb = opened.splits.dev["dev"][1]
     assert (stsb.text, stsb.pair, stsb.target) == (
         "A young child is riding a horse.",
         "A child is riding a horse.",

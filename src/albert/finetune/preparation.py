@@ -9,7 +9,6 @@ from typing import Any
 
 from albert.errors import DataError
 from albert.finetune.start import Start
-from albert.tasks.classification import Regression
 from albert.tasks.finetuning import AnyTask, FinetuneSettings, Items, encode_items
 from albert.tasks.request import Opened
 from albert.tasks.task import Example
@@ -62,8 +61,6 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
     row = table_row(name, opened.task, model=model)
     length = resolve_length(settings, opened.task, start.config, row=row)
     task: AnyTask = replace(opened.task, max_length=length)  # type: ignore[type-var]
-    if isinstance(task, Regression) and name == task.kind and splits.train:  # STS-B stays as everybody trains it
-        task = task.fitted(splits.train)
     items = encode_items(task, splits.train, start.tokenizer)
     deciding = next(iter(dev.values()))
     resolved = resolve(

@@ -81,6 +81,8 @@ def open_texts(request: DataRequest, task: Task[Any, Any, Any] | None, *, fixed:
         return open_tables(request, task, train=None, dev={"dev": table}, test=test)
     start: TextTask = fixed or _start(found.task, request)
     opened = open_tables(request, start, train=table, dev=dev, test=test)
+    if isinstance(opened.task, Regression) and not fixed and opened.splits.train:  # STS-B stays as everybody trains it
+        opened = replace(opened, task=opened.task.fitted(opened.splits.train))
     quoted = quoting_notes(table.path, (example.text for example in opened.splits.train))
     return replace(opened, notes=[*found.reasons, *opened.notes, *quoted])
 
