@@ -14,54 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from albert.data.cells import NO_CLASSES, ONE_CLASS, SEPARATORS
+from albert.data.column_names import (
+    ANSWERS,
+    CHOICES,
+    CONTEXTS,
+    IGNORED,
+    LABELS,
+    LABELS_MANY,
+    NUMBERS,
+    PAIRS,
+    QUESTIONS,
+    ROLES,
+    TAGS,
+    TEXTS,
+    TOKENS,
+    plain,
+)
 from albert.data.labelled import Row
 from albert.errors import DataError, UsageError, did_you_mean
 
-PAIRS = (
-    ("sentence1", "sentence2"),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-    ("texta", "textb"),
-    ("text1", "text2"),
-    ("sentencea", "sentenceb"),
-    ("s1", "s2"),
-    ("#1string", "#2string"),
-    ("text", "textpair"),
-    ("text", "pair"),
-    ("question", "sentence"),
-    ("query", "document"),
-    ("query", "passage"),
-    ("question", "answer"),
-)
-TEXTS = (
-    "text",
-    "sentence",
-    "review",
-    "comment",
-    "content",
-    "body",
-    "message",
-    "tweet",
-    "document",
-    "utterance",
-    "query",
-)
-LABELS = ("label", "class", "category", "target", "goldlabel", "isduplicate", "sentiment", "intent", "topic", "y")
-LABELS_MANY = ("labels", "classes", "categories", "topics", "genres", "emotions", "tags")
-NUMBERS = ("score", "similarity", "value", "rating", "stars", "quality")
-IGNORED = ("id", "idx", "index", "guid", "uid", "pairid", "promptid", "unnamed:0", "")
-CONTEXTS = ("context", "passage", "article", "paragraph")
-QUESTIONS = ("question", "query", "startphrase", "prompt")
-CHOICES = ("choices", "options", "endings", "candidates")
-TOKENS = ("tokens", "words")
-TAGS = ("tags", "nertags", "postags", "labels")
-ANSWERS = ("answers", "answerstart")
-
-ROLES = {  # of the tasks whose columns are others than text, pair and label
-    "tagging": ("tokens", "tags"),
-    "choice": ("question", "choices", "context", "text", "label"),
-    "squad": ("context", "question", "answers", "answer", "answer_start", "id", "article"),
-}
 DETECT_ROWS = 20_000  # rows that are enough to tell
 MANY_CLASSES = 50  # whole numbers of more values than this are a quantity, not classes
 SURE = 0.9  # share of a column's values that tells what it holds: the others are then wrong, not another kind
@@ -75,11 +46,6 @@ class Detected:
     task: str
     columns: Mapping[str, str]
     reasons: tuple[str, ...]
-
-
-def plain(name: str) -> str:
-    """Give a column's name without case, spaces, hyphens and underscores."""
-    return "".join(name.casefold().split()).replace("_", "").replace("-", "")
 
 
 def detect(

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from albert.data.shard import Shard
 from albert.data.store import TokenStore
@@ -37,13 +36,11 @@ def count_word_vectors(store: TokenStore, size: int) -> WordVectors:
     pieces, vocabulary = _pieces(store), store.tokenizer.vocab_size
     frequencies = np.bincount(pieces, minlength=vocabulary + 1)[:vocabulary]
     neighbours = np.argsort(-frequencies, kind="stable")[: max(1, MOST_CELLS // vocabulary)]
-    excess = torch.from_numpy(_more_than_chance(_count_pairs(pieces, neighbours, vocabulary)))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)  # the method draws the directions that it starts from
-        rank = min(size, *excess.shape)
-        left, strength, _ = torch.svd_lowrank(excess, q=min(2 * rank, *excess.shape), niter=4)
+    excess = _more_than_chance(_count_pairs(pieces, neighbours, vocabulary))
+    rank = min(size, *excess.shape)
+    left, strength = _largest_directions(excess, rank)
     vectors = np.zeros((vocabulary, size), np.float32)
-    vectors[:, :rank] = (left[:, :rank] * strength[:rank].sqrt()).numpy()
+    vectors[:, :rank] = left * np.sqrt(strength)
     return WordVectors(vectors, frequencies)
 
 
@@ -82,3 +79,14 @@ def _more_than_chance(counts: Floats) -> Floats:
     by_chance = of_row * (of_column / max(counts.sum(), 1))
     ratio = np.divide(counts, by_chance, out=np.ones_like(counts), where=counts > by_chance)
     return np.log(ratio)
+
+
+def _largest_directions(matrix: Floats, number: int) -> tuple[Floats, Floats]:
+    """Find the first left singular vectors [V, number] and values of a matrix, by powers of it on random vectors."""
+    width = min(2 * number, *matrix.shape)
+    basis = np.random.default_rng(0).standard_normal((matrix.shape[1], width), dtype=np.float32)
+    basis = np.linalg.qr(matrix @ basis).Q
+    for _ in range(4):
+        basis = np.linalg.qr(matrix @ (matrix.T @ basis)).Q
+    left, strength, _ = np.linalg.svd(basis.T @ matrix, full_matrices=False)
+    return (basis @ left)[:, :number], strength[:number]

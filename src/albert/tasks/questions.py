@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from albert.data.cells import cell, number_cell, text_cell
-from albert.data.detect import check_roles, plain
+from albert.data.column_names import plain
+from albert.data.detect import check_roles
 from albert.data.holdout import content_key
 from albert.data.labelled import Row, read_rows, sample_rows
 from albert.errors import DataError, UsageError
