@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -362,7 +363,14 @@ def test_an_error_in_the_parent_ends_the_workers(tmp_path: Path, run: Callable[.
 
 
 def _children() -> list[int]:
-    """Find the worker processes of this one."""
-    tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
-    pids = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
-    return [pid for pid in pids if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    """Find the worker processes of this one; threads and processes may end while they are looked at."""
+    pids = []
+    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            pids += [int(pid) for pid in (task / "children").read_text().split()]
+    workers = []
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                workers.append(pid)
+    return workers
