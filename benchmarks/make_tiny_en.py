@@ -46,7 +46,7 @@ a laptop, for demonstrations and for tests; a model of this size and training kn
 {facts}
 
 Trained on the Wikipedia of 2015 (13,100 articles, CC BY-SA) and 99 books in the public domain, 260 MB together, with
-masked n-grams and sentence order, on two CPU cores. `make tiny-en` makes it again (benchmarks/make_tiny_en.py, recipe
+masked n-grams and sentence order, on two CPU cores. `make tiny-en` makes its like (benchmarks/make_tiny_en.py, recipe
 `laptop`). What its texts say and leave out, it repeats: look at what it does on your own data before you rely on it.
 
 ```python

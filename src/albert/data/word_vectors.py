@@ -1,7 +1,7 @@
 """Word vectors by counting: what the word embeddings of a new model may start from.
 
 How often two pieces stand near each other in the text, against how often they would by chance, is known after one pass
-over the tokens: some seconds for tens of millions, where training finds it out over thousands of steps. The positive
+over the tokens: half a minute for 20 million, where training finds it out over a thousand steps. The positive
 logarithms of that ratio make a matrix of pieces by neighbours, and its first singular vectors are word vectors
 (Levy and Goldberg, 2014). Sentences of one document are neighbours, documents are not.
 """
@@ -41,6 +41,7 @@ def count_word_vectors(store: TokenStore, size: int) -> WordVectors:
     left, strength = _largest_directions(excess, rank)
     vectors = np.zeros((vocabulary, size), np.float32)
     vectors[:, :rank] = left * np.sqrt(strength)
+    vectors[frequencies == 0] = 0  # and not what rounding left there
     return WordVectors(vectors, frequencies)
 
 

@@ -48,7 +48,7 @@ class EvaluationSettings(Section):
 
 
 class PretrainOptimizer(OptimizerSettings):
-    """LAMB unless told: in short runs AdamW stayed at the frequencies of single words (docs/lab_log.md)."""
+    """LAMB unless told: from noise AdamW stayed at the frequencies of single words in short runs (docs/lab_log.md)."""
 
     name: Literal["lamb", "adamw"] = "lamb"
 
