@@ -13,6 +13,7 @@ from albert.data.pieces import Pieces
 from albert.data.randomness import epoch_key, keyed
 from albert.data.settings import ExampleSettings
 from albert.data.stream import BatchStream
+from albert.errors import UsageError
 
 CLS, SEP = 2, 3
 START, INNER = 5, 705
@@ -167,7 +168,7 @@ def test_a_segment_begins_with_a_word_even_where_a_long_word_was_split(make_stor
     rows = epoch_index(store, ExampleSettings(max_length=64, short_prob=0), 0)
     pieces = Pieces.of(store.tokenizer)
     keys = keyed(epoch_key(0, 0), np.arange(rows.size))
-    pairs = make_pairs(TokenReader(store), rows, keys=keys, pieces=pieces, objective="sop")
+    pairs = make_pairs(TokenReader(store), rows, keys=keys, pieces=pieces, settings=ExampleSettings())
     special = np.isin(pairs.token_ids, [CLS, SEP])
     after = np.flatnonzero(special[:-1]) + 1
     assert pairs.starts[special].all()
@@ -176,3 +177,44 @@ def test_a_segment_begins_with_a_word_even_where_a_long_word_was_split(make_stor
     assert not pairs.starts[inner].any()
     assert (pairs.token_ids[after] == INNER).sum() > 20, "the test meets such segments, as first and as second"
     assert pairs.segment_ids[after][pairs.token_ids[after] == INNER].any()
+
+
+@pytest.mark.parametrize("objective", ["sop", "none"])
+def test_overlapping_segments_are_one_half_of_a_chunk_and_the_same_moved_on(make_store, objective):
+    store = make_store(numbered([[9, 12, 7, 20, 11], [30, 5, 18], [14] * 6]), per_shard=2)
+    plain = everything(store, short_prob=0, objective=objective)
+    moves, first_is_earlier = [], []
+    for (a, b, _), (first, second, label) in zip(
+        plain, everything(store, short_prob=0, objective=objective, overlap=1), strict=True
+    ):
+        assert label == -1
+        assert len(first) == len(second) == (len(a) + len(b)) // 2
+        begin = min(first[0], second[0])
+        assert begin == min(a[0], b[0])
+        assert abs(first[0] - second[0]) <= len(first) // 2
+        for segment in (first, second):
+            assert (np.diff(segment) == 1).all()
+            assert segment[-1] <= max(a[-1], b[-1])
+        moves.append(abs(int(first[0] - second[0])))
+        first_is_earlier.append(first[0] <= second[0])
+    assert len(set(moves)) > 2
+    assert len(set(first_is_earlier)) == 2
+
+
+def test_a_share_of_the_pairs_overlaps_and_the_others_are_as_they_were(make_store):
+    store = make_store([[[START] * 20] * 3] * 600)
+    plain, some = everything(store, short_prob=0), everything(store, short_prob=0, overlap=0.3)
+    changed = sum(label == -1 for _, _, label in some)
+    assert abs(changed / len(some) - 0.3) < 0.06
+    for (a, b, label), (first, second, other_label) in zip(plain, some, strict=True):
+        if other_label != -1:
+            assert (len(a), len(b), label) == (len(first), len(second), other_label)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"overlap": 1.5}, "overlap=1.5"), ({"overlap": 0.1, "objective": "nsp"}, "not with objective")],
+)
+def test_an_impossible_overlap_is_refused(options, said):
+    with pytest.raises(UsageError, match=said):
+        ExampleSettings(**options)

@@ -3,7 +3,9 @@
 sop: half of the pairs are swapped; 0 = in order, 1 = swapped; both segments are consecutive text of one document.
 nsp: half of the pairs have a B from another document, chosen in the index; 0 = next, 1 = foreign.
 none: the pairs of sop, all in order and without a label, so that Table 5 compares losses and nothing else.
-No label is -1. Legend: B samples, T tokens.
+No label is -1. A share of the pairs may be made to overlap, whatever the objective but nsp: half a chunk and the same
+half moved on a little, without a label. What is hidden in one segment then mostly stands in the other, and a model
+learns to look there: to compare two texts, which ordinary text teaches a small model late. Legend: B samples, T tokens.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from albert.data.chunks import shard_starts
 from albert.data.index import Rows
 from albert.data.pieces import Flags, Pieces
 from albert.data.randomness import Ints, Purpose, Words, below, uniform
-from albert.data.settings import Objective
+from albert.data.settings import ExampleSettings
 from albert.data.store import TokenStore
 
 NO_LABEL = -1
+SHORTEST_OVERLAP = 4  # tokens of a segment
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,9 @@ class TokenReader:
             out[place : place + length] = self._tokens[shard][begin : begin + length]
 
 
-def make_pairs(reader: TokenReader, rows: Rows, *, keys: Words, pieces: Pieces, objective: Objective) -> Pairs:
+def make_pairs(reader: TokenReader, rows: Rows, *, keys: Words, pieces: Pieces, settings: ExampleSettings) -> Pairs:
     """Lay out the samples of some index rows; `keys` [B] are the samples' randomness."""
+    objective = settings.objective
     start, length = rows["start"].astype(np.int64), rows["length"].astype(np.int64)
     other_start, other_length = rows["other_start"].astype(np.int64), rows["other_length"].astype(np.int64)
     single = np.flatnonzero(other_length == 0)
@@ -69,6 +73,14 @@ def make_pairs(reader: TokenReader, rows: Rows, *, keys: Words, pieces: Pieces, 
             labels = np.where(rows["other_length"] > 0, other_start != start + length, NO_LABEL)
         case "none":
             labels = np.full(rows.size, NO_LABEL)
+    if settings.overlap:
+        half = (length + other_length) // 2
+        overlaps = paired & (half >= SHORTEST_OVERLAP) & (uniform(keys, Purpose.OVERLAP) < settings.overlap)
+        moved = start + below(half // 2 + 1, keys, Purpose.OVERLAP, counters=1)
+        length, other_length = np.where(overlaps, half, (length, other_length))
+        other_start = np.where(overlaps, moved, other_start)
+        swapped = np.where(overlaps, uniform(keys, Purpose.OVERLAP, 2) < 0.5, swapped)
+        labels = np.where(overlaps, NO_LABEL, labels)
     start, other_start = np.where(swapped, (other_start, start), (start, other_start))
     length, other_length = np.where(swapped, (other_length, length), (length, other_length))
     return _lay_out(reader, (start, length), (other_start, other_length), pieces=pieces, labels=labels)

@@ -37,6 +37,7 @@ class Purpose(IntEnum):
     CORRUPTION = 12  # [MASK], kept or replaced
     REPLACEMENT = 13  # by which piece
     WORD_CUT = 14  # where a single sentence is cut in two
+    OVERLAP = 15  # do the segments have text in common, how much, and which comes first
 
 
 def mix(numbers: Words) -> Words:

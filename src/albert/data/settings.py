@@ -27,6 +27,7 @@ class ExampleSettings:
     mask_prob: float = 0.15  # share of a sequence's tokens to predict
     max_ngram: int = 3  # words of the longest masked span
     max_predictions: int | None = None  # per sequence; the paper's code stops at 20, which is 3.9% at length 512
+    overlap: float = 0.0  # share of pairs whose segments have text in common, without a label; not in the paper
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -39,6 +40,9 @@ class ExampleSettings:
         _check(1 <= self.max_ngram <= 16, "max_ngram", self.max_ngram, "1 to 16 words")
         limit = self.max_predictions
         _check(limit is None or limit >= 1, "max_predictions", limit, "at least 1, or none for no limit")
+        _check(0 <= self.overlap <= 1, "overlap", self.overlap, "0 to 1")
+        if self.overlap and self.objective == "nsp":
+            raise UsageError(f"overlap={self.overlap} is for segments of one document: not with objective='nsp'")
         _check(0 <= self.seed < 2**63, "seed", self.seed, "0 to 2^63 - 1")
 
     @property

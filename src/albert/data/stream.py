@@ -101,7 +101,7 @@ class BatchStream:
         return self._make(*self._look_up(epoch, numbers))
 
     def _make(self, rows: Rows, keys: Words) -> PretrainingBatch:
-        pairs = make_pairs(self._reader, rows, keys=keys, pieces=self._pieces, objective=self.settings.objective)
+        pairs = make_pairs(self._reader, rows, keys=keys, pieces=self._pieces, settings=self.settings)
         masked = mask_ngrams(
             pairs.token_ids,
             pairs.lengths,

@@ -39,6 +39,7 @@ class DataSettings(Section):
     mask_prob: float = 0.15
     max_ngram: int = 3
     max_predictions: int | None = None
+    overlap: float = 0.0
 
 
 class EvaluationSettings(Section):
