@@ -42,8 +42,8 @@ check: setup  ## format, lint and types
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 
-test: check  ## format, lint, types and the test suite
-	@$(BIN)/python -m pytest
+test: check  ## format, lint, types and the test suite, on up to four cores
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 tiny-en: setup  ## make a model like the shipped one (over an hour on two cores; needs the shared corpus)
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/make_tiny_en.py

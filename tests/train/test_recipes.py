@@ -40,6 +40,11 @@ def command(store: Path, out: Path, *words: str) -> dict[str, Any]:
     return facts
 
 
+def any_start(name: str) -> list[str]:
+    """Give another start to a recipe that goes on from a trained model, whose shape can't be made tiny."""
+    return ["--model", "small"] if name == "compare" else []
+
+
 def tiny(*more: str) -> list[str]:
     return [word for assignment in (*TINY, *more) for word in ("--set", assignment)]
 
@@ -58,14 +63,14 @@ def test_a_recipe_says_for_whom_it_is_what_it_costs_and_what_was_tried(name: str
         assert words in head
     settings = read_settings(PretrainSettings, file=SHIPPED / f"{name}.toml")
     assert settings.start_from is not None
-    assert full_name(settings.start_from) in PRESETS
+    assert full_name(settings.start_from) in PRESETS or settings.start_from == "tiny-en"
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_a_recipe_resolves_to_a_plan(name: str, store_folder: Path, tmp_path: Path) -> None:
     """The real steps and batch, with a tiny model: its time is then soon found."""
     small = [word for assignment in TINY[:4] for word in ("--set", assignment)]
-    plan = command(store_folder, tmp_path / "run", "--config", name, "--dry-run", *small)
+    plan = command(store_folder, tmp_path / "run", "--config", name, *any_start(name), "--dry-run", *small)
     written = tomllib.loads((SHIPPED / f"{name}.toml").read_text(encoding="utf-8"))
     assert plan["steps"] == written["train"]["steps"]
     assert plan["tokens_per_step"] == written["train"]["batch_size"] * written["data"]["max_length"]
@@ -78,8 +83,8 @@ def test_a_recipe_resolves_to_a_plan(name: str, store_folder: Path, tmp_path: Pa
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_a_recipe_trains_at_its_own_settings_with_a_tiny_model(name: str, store: TokenStore, tmp_path: Path) -> None:
     settings = read_settings(PretrainSettings, file=locate_recipe(name), assignments=TINY)
-    assert settings.start_from is not None
-    result = pretrain(store, settings.start_from, tmp_path, settings=settings)
+    start = any_start(name) or ["--model", str(settings.start_from)]
+    result = pretrain(store, start[1], tmp_path, settings=settings)
     assert isinstance(result, Pretrained)
     assert result.trained.state.step == 5
     assert result.trained.state.skipped == 0
@@ -121,9 +126,9 @@ def test_a_file_wins_over_a_shipped_name(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_unknown_recipe_suggests_the_near_one_and_lists_all() -> None:
-    with pytest.raises(UsageError, match=r"did you mean 'paper'\? \(known: eight-gpu, laptop, one-gpu, paper\)"):
+    with pytest.raises(UsageError, match=r"did you mean 'paper'\? \(known: compare, eight-gpu, laptop, "):
         locate_recipe("papr")
-    with pytest.raises(UsageError, match="neither a file nor a shipped recipe: known: eight-gpu, laptop, one-gpu"):
+    with pytest.raises(UsageError, match="neither a file nor a shipped recipe: known: compare, eight-gpu, "):
         locate_recipe("settings/xyz.toml")
     with pytest.raises(UsageError, match="did you mean 'laptop'"):
         locate_recipe("laptop.toml")
