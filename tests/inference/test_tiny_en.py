@@ -23,7 +23,7 @@ def test_its_weights_are_half_precision_under_3_mb_with_vocabulary_and_card() ->
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("the united [MASK] of america", "states"), ("He opened the [MASK] and walked into the room.", "door")],
+    [("the united [MASK] of america", "states"), ("She opened the [MASK] and went out.", "door")],
 )
 def test_it_fills_in_what_english_would_say(text: str, word: str) -> None:
     (blank,) = albert.load("tiny-en").fill(text)
