@@ -3,12 +3,14 @@
 Mood: a logistic regression on mean vectors of 4,000 sentences of SST-2, scored on dev; of the word embeddings alone, of
 the last layer, and of plain counts of words. Likeness: the correlation of cosines of mean vectors with STS-B's scores.
 Copying: a word is hidden in a sentence; how often is it found when the same sentence stands before it, when another
-does, and when none does. A model that can't copy can't compare two texts either.
+does, and when none does. A model that can't copy can't compare two texts either. A second table says how far
+tasks on pairs can be solved by a regression that sees nothing but how many pieces the two texts share.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,12 +20,14 @@ import numpy as np
 import recording
 import torch
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import f1_score
 
 from albert.batch import pack
 from albert.model import Albert, Packed
 from albert.model.folder import load_model
 from albert.model.locate import locate
+from albert.tasks.scores import regression_scores
 from albert.tasks.task import join_segments
 from albert.tokenizer import Tokenizer
 
@@ -35,6 +39,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=["tiny-en"], help="model folders, or names of shipped models")
     rows = [probe(name) for name in parser.parse_args().models]
     recording.print_table([counts_of_words(), *rows])
+    recording.print_table([shared_pieces(Tokenizer.load(locate("tiny-en")))])
 
 
 def table(path: Path) -> list[list[str]]:
@@ -66,6 +71,39 @@ def counts_of_words() -> dict[str, str]:
         counter.fit_transform([row[0] for row in train]), counter.transform([row[0] for row in dev]), train, dev
     )
     return {"model": "counts of words", "mood, words": scores} | dict.fromkeys(COLUMNS[2:], "")
+
+
+def shared_pieces(tokenizer: Tokenizer) -> dict[str, str]:
+    """Score regressions on five shares of common pieces, on as many rows as the learning table has."""
+    glue, nli = recording.data_folder() / "glue", recording.data_folder() / "nli"
+
+    def shares(pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        rows = []
+        for first, second in pairs:
+            a, b = set(tokenizer.encode(first)), set(tokenizer.encode(second))
+            both, short, long = len(a & b), min(len(a), len(b)), max(len(a), len(b))
+            rows.append([both / len(a | b), both / len(a), both / len(b), both / short, short / long])
+        return np.array(rows)
+
+    def columns(rows: Sequence[Sequence[str]], a: int, b: int, target: int) -> tuple[np.ndarray, np.ndarray]:
+        return shares([(row[a], row[b]) for row in rows]), np.array([row[target] for row in rows])
+
+    def decide(train: tuple[np.ndarray, np.ndarray], dev: tuple[np.ndarray, np.ndarray]) -> tuple[Any, Any]:
+        return LogisticRegression(C=10, max_iter=500).fit(*train).predict(dev[0]), dev[1]
+
+    def entailment(name: str, limit: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        rows = [json.loads(line) for line in (nli / f"mnli.subset-{name}.jsonl").read_text().splitlines()[:limit]]
+        return columns([(row["premise"], row["hypothesis"], row["label"]) for row in rows], 0, 1, 2)
+
+    (x, y), (dev_x, dev_y) = (columns(table(glue / "STS-B" / f"{part}.tsv"), 7, 8, 9) for part in ("train", "dev"))
+    likeness = regression_scores(dev_y.astype(float), LinearRegression().fit(x, y.astype(float)).predict(dev_x))
+    found = {"shared pieces only": "", "STS-B": percent(likeness["pearson_spearman"])}
+    said, truth = decide(*(columns(table(glue / "MRPC" / f"{part}.tsv"), 3, 4, 0) for part in ("train", "dev")))
+    found["MRPC"] = percent((np.mean(said == truth) + f1_score(truth, said, pos_label="1")) / 2)
+    said, truth = decide(*(columns(table(glue / "RTE" / f"{part}.tsv"), 1, 2, 3) for part in ("train", "dev")))
+    found["RTE"] = percent(np.mean(said == truth))
+    said, truth = decide(entailment("train", 3_000), entailment("dev"))
+    return found | {"MNLI": percent(np.mean(said == truth))}
 
 
 COLUMNS = (
