@@ -62,7 +62,7 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def record(name: str, rows: Sequence[dict[str, Any]], *, title: str, **facts: Any) -> None:
-    """Write results/<name>.json and .md with command, commit, machine and date."""
+    """Write results/<name>.json and .md with command, commit, machine and date; lists are in the .json only."""
     about = {
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
         "commit": commit(),
@@ -73,5 +73,5 @@ def record(name: str, rows: Sequence[dict[str, Any]], *, title: str, **facts: An
     folder = ROOT / "benchmarks" / "results"
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(about | {"rows": list(rows)}, indent=2) + "\n")
-    facts_text = "\n".join(f"- {key}: {value}" for key, value in about.items())
+    facts_text = "\n".join(f"- {key}: {value}" for key, value in about.items() if not isinstance(value, list))
     (folder / f"{name}.md").write_text(f"# {title}\n\n{facts_text}\n\n{markdown(rows)}\n")
