@@ -136,4 +136,7 @@ def require_space(folder: Path, model: nn.Module) -> None:
     needed = 2 * 3 * sum(4 * parameter.numel() for parameter in model.parameters())
     free = shutil.disk_usage(folder).free
     if free < needed:
-        raise ResourceError(f"{folder}: {free / 1e9:.1f} GB free, but checkpoints need {needed / 1e9:.1f} GB")
+        raise ResourceError(
+            f"{folder}: {free / 1e6:,.0f} MB free, but checkpoints need {needed / 1e6:,.0f} MB: make room there, or "
+            "choose a folder on another disk"
+        )
