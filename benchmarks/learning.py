@@ -48,15 +48,6 @@ class Cell:
 
     def run(self, folder: Path, start: str, seed: int) -> dict[str, Any]:
         """Tune one model, or read what an earlier call left."""
-        out = folder / f"{self.name}-{start}-{seed}".replace(" ", "-")
-        if (kept := out / "result.json").exists():
-            result: dict[str, Any] = json.loads(kept.read_text())
-            return result
-        result = self._tune(out, start, seed)
-        write_json(kept, result)
-        return result
-
-    def _tune(self, out: Path, start: str, seed: int) -> dict[str, Any]:
         began, data = time.monotonic(), recording.data_folder()
         values = {
             "data": self.reading,
@@ -67,8 +58,11 @@ class Cell:
         settings = check_settings(FinetuneSettings, values, source="benchmarks/learning.py")
         dev = data / self.dev if self.dev else None
         opened = open_data(DataRequest(data / self.data, task=self.task, dev=dev, **settings.data.model_dump()))
+        out = folder / f"{self.name}-{start}-{seed}".replace(" ", "-")
         result = finetune.finetune(opened, MODEL, out, settings=settings)
         assert isinstance(result, finetune.Finetuned)
+        if not (spent := out / "seconds.json").exists():  # a later call reads the run, and this
+            write_json(spent, round(time.monotonic() - began))
         return {
             "task": self.name,
             "start": start,
@@ -80,7 +74,7 @@ class Cell:
             "train": len(opened.splits.train),
             "dev": len(next(iter(opened.splits.dev.values()))),
             "steps": result.chosen.steps,
-            "seconds": round(time.monotonic() - began),
+            "seconds": json.loads(spent.read_text()),
         }
 
 
@@ -126,7 +120,7 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     runs = run_all(arguments.work, processes=arguments.processes)
-    minutes = sum(run["seconds"] for run in runs) / 60 / arguments.processes  # whatever the number of calls
+    minutes = sum(run["seconds"] for run in runs) / 60 / arguments.processes
     rows = table(runs)
     recording.print_table(rows)
     print(f"{minutes:.0f} minutes of {arguments.processes} processes")

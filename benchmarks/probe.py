@@ -21,13 +21,12 @@ import recording
 import torch
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import f1_score
 
 from albert.batch import pack
 from albert.model import Albert, Packed
 from albert.model.folder import load_model
 from albert.model.locate import locate
-from albert.tasks.scores import regression_scores
+from albert.tasks.scores import accuracy_f1_scores, regression_scores
 from albert.tasks.task import join_segments
 from albert.tokenizer import Tokenizer
 
@@ -99,7 +98,7 @@ def shared_pieces(tokenizer: Tokenizer) -> dict[str, str]:
     likeness = regression_scores(dev_y.astype(float), LinearRegression().fit(x, y.astype(float)).predict(dev_x))
     found = {"shared pieces only": "", "STS-B": percent(likeness["pearson_spearman"])}
     said, truth = decide(*(columns(table(glue / "MRPC" / f"{part}.tsv"), 3, 4, 0) for part in ("train", "dev")))
-    found["MRPC"] = percent((np.mean(said == truth) + f1_score(truth, said, pos_label="1")) / 2)
+    found["MRPC"] = percent(accuracy_f1_scores(truth.astype(int), said.astype(int))["accuracy_f1"])
     said, truth = decide(*(columns(table(glue / "RTE" / f"{part}.tsv"), 1, 2, 3) for part in ("train", "dev")))
     found["RTE"] = percent(np.mean(said == truth))
     said, truth = decide(entailment("train", 3_000), entailment("dev"))

@@ -19,6 +19,7 @@ from albert.recipes import SHIPPED, locate_recipe, shipped_recipes
 from albert.settings import read_settings
 from albert.tasks.pretraining import PretrainSettings
 
+KNOWN = "compare, eight-gpu, laptop, one-gpu, paper"
 UNTRIED = ("paper", "one-gpu", "eight-gpu")  # as a whole, and on any GPU
 TINY = [
     "model.embedding_size=16", "model.hidden_size=32", "model.num_attention_heads=2", "model.intermediate_size=64",
@@ -40,9 +41,10 @@ def command(store: Path, out: Path, *words: str) -> dict[str, Any]:
     return facts
 
 
-def any_start(name: str) -> list[str]:
-    """Give another start to a recipe that goes on from a trained model, whose shape can't be made tiny."""
-    return ["--model", "small"] if name == "compare" else []
+def preset_for(name: str) -> str:
+    """Give a recipe's preset, or another start to one that goes on from a trained model: that can't be made tiny."""
+    start = str(read_settings(PretrainSettings, file=locate_recipe(name)).start_from)
+    return start if full_name(start) in PRESETS else "small"
 
 
 def tiny(*more: str) -> list[str]:
@@ -70,7 +72,7 @@ def test_a_recipe_says_for_whom_it_is_what_it_costs_and_what_was_tried(name: str
 def test_a_recipe_resolves_to_a_plan(name: str, store_folder: Path, tmp_path: Path) -> None:
     """The real steps and batch, with a tiny model: its time is then soon found."""
     small = [word for assignment in TINY[:4] for word in ("--set", assignment)]
-    plan = command(store_folder, tmp_path / "run", "--config", name, *any_start(name), "--dry-run", *small)
+    plan = command(store_folder, tmp_path / "run", "--config", name, "--model", preset_for(name), "--dry-run", *small)
     written = tomllib.loads((SHIPPED / f"{name}.toml").read_text(encoding="utf-8"))
     assert plan["steps"] == written["train"]["steps"]
     assert plan["tokens_per_step"] == written["train"]["batch_size"] * written["data"]["max_length"]
@@ -83,8 +85,7 @@ def test_a_recipe_resolves_to_a_plan(name: str, store_folder: Path, tmp_path: Pa
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_a_recipe_trains_at_its_own_settings_with_a_tiny_model(name: str, store: TokenStore, tmp_path: Path) -> None:
     settings = read_settings(PretrainSettings, file=locate_recipe(name), assignments=TINY)
-    start = any_start(name) or ["--model", str(settings.start_from)]
-    result = pretrain(store, start[1], tmp_path, settings=settings)
+    result = pretrain(store, preset_for(name), tmp_path, settings=settings)
     assert isinstance(result, Pretrained)
     assert result.trained.state.step == 5
     assert result.trained.state.skipped == 0
@@ -126,9 +127,9 @@ def test_a_file_wins_over_a_shipped_name(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_unknown_recipe_suggests_the_near_one_and_lists_all() -> None:
-    with pytest.raises(UsageError, match=r"did you mean 'paper'\? \(known: compare, eight-gpu, laptop, "):
+    with pytest.raises(UsageError, match=rf"did you mean 'paper'\? \(known: {KNOWN}\)"):
         locate_recipe("papr")
-    with pytest.raises(UsageError, match="neither a file nor a shipped recipe: known: compare, eight-gpu, "):
+    with pytest.raises(UsageError, match=f"neither a file nor a shipped recipe: known: {KNOWN}"):
         locate_recipe("settings/xyz.toml")
     with pytest.raises(UsageError, match="did you mean 'laptop'"):
         locate_recipe("laptop.toml")
