@@ -102,7 +102,10 @@ def test_a_missing_column_is_said_once_and_a_missing_dev_file_by_its_name(check:
     Path("dev.jsonl").write_text(lines([{"text": text} for text in TEXTS]))
     code, out, _ = check("a.jsonl", "--dev", "dev.jsonl")
     assert code == 3
-    assert problems(out) == ["dev.jsonl:1: no column 'label' for label: known: text (--columns label=NAME)"]
+    assert problems(out) == [
+        "dev.jsonl:1: no column 'label' for label: known: text "
+        "(rename it, or --columns label=NAME, which holds for all files)"
+    ]
     assert check("a.jsonl", "--dev", "none.jsonl")[::2] == (3, "error: none.jsonl: no such file: check the path\n")
 
 

@@ -19,6 +19,7 @@ from albert.cli import app
 from albert.errors import DataError, UsageError
 from albert.model import AlbertConfig, new_model
 from albert.model.folder import save_model
+from albert.tasks.answer_scores import score_answer
 from albert.tasks.choice import Choice
 from albert.tasks.classification import Classification
 from albert.tasks.remembered import TASK_FILE, AnyTask, task_json
@@ -59,8 +60,6 @@ def test_one_text_is_shown_to_people_and_as_json(classifier: str) -> None:
     record = json.loads(ok(["predict", classifier, "a wonderful surprise", "--json"]))
     assert record["label"] in ("bad", "good")
     assert record["probabilities"][record["label"]] == record["probability"]
-    pair = json.loads(ok(["predict", classifier, "one", "--pair", "two", "--json"]))
-    assert (pair["text"], pair["pair"]) == ("one", "two")
     assert json.loads(ok(["predict", classifier, "", "--json"]))["text"] == ""
 
 
@@ -94,11 +93,88 @@ def test_a_file_gives_a_file_in_the_same_order(classifier: str, tmp_path: Path, 
 def test_files_without_out_and_standard_input_are_printed(classifier: str, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("one\n\ntwo\n")
     lines = ok(["predict", classifier, str(tmp_path / "in.txt")]).splitlines()
-    assert [json.loads(line)["text"] for line in lines] == ["one", "two"]
+    assert [json.loads(line)["text"] for line in lines] == ["one", "", "two"], "a result a line"
     whole = json.loads(ok(["predict", classifier, "-", "--json"], input="one\ntwo\nthree\n"))
     assert [record["text"] for record in whole] == ["one", "two", "three"]
     rows = '{"text": "one", "id": 3}\n{"text": "two", "id": 4}\n'
-    assert len(ok(["predict", classifier, "-"], input=rows).splitlines()) == 2
+    for mark in ("", "\ufeff"):
+        lines = ok(["predict", classifier, "-"], input=mark + rows).splitlines()
+        assert [json.loads(line)["text"] for line in lines] == ["one", "two"]
+
+
+def test_what_was_mended_and_where_standard_input_is_wrong_is_told(classifier: str) -> None:
+    result = run.invoke(app, ["predict", classifier, "-"], input=b"caf\xe9 noir\n")
+    assert result.exit_code == 0
+    assert "note: bytes that are not UTF-8, each replaced by U+FFFD: 1, the first at standard input:1" in result.stderr
+    result = run.invoke(app, ["predict", classifier, "-"], input='{"review": "one"}\n{"review": 5}\n')
+    assert str(result.exception).startswith("standard input:2: column 'review' holds 5")
+
+
+def test_a_model_of_pairs_is_given_pairs_and_one_of_single_texts_is_not(
+    classifier: str, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    columns = {"text": "sentence1", "pair": "sentence2", "label": "same"}
+    pairs = make(tmp_path / "pairs", tokenizer, Classification(("no", "yes"), max_length=64), columns=columns)
+    record = json.loads(ok(["predict", pairs, "one", "--pair", "two", "--json"]))
+    assert (record["text"], record["pair"]) == ("one", "two")
+    (tmp_path / "other.csv").write_text("premise,hypothesis\none,two\n")
+    assert json.loads(ok(["predict", pairs, str(tmp_path / "other.csv")]))["pair"] == "two", "by their usual names"
+    (tmp_path / "t.csv").write_text("sentence1,sentnce2,id\nhello there,how are you,1\n")
+    (tmp_path / "e.csv").write_text("sentence1,same\nhello,yes\nfoo,no\n")
+    for words, error in (
+        (["predict", pairs, "one"], UsageError),
+        (["predict", pairs, "-"], DataError),
+        (["predict", pairs, str(tmp_path / "t.csv")], DataError),
+        (["evaluate", pairs, "--data", str(tmp_path / "e.csv")], DataError),
+    ):
+        result = run.invoke(app, words, input="a line\n")
+        assert isinstance(result.exception, error), words
+        assert "was trained on pairs of texts (the second was 'sentence2'): give both" in str(result.exception)
+    with pytest.raises(UsageError, match="give both"):
+        albert.load(pairs).classify("one")
+    for words, error in (
+        (["predict", classifier, "one", "--pair", "two"], UsageError),
+        (["predict", classifier, str(tmp_path / "other.csv")], DataError),
+    ):
+        result = run.invoke(app, words)
+        assert isinstance(result.exception, error), words
+        assert "was trained on one text at a time" in str(result.exception)
+
+
+def test_an_output_never_replaces_its_input(classifier: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("review,stars\na,good\nb,bad\n")
+    for words in (
+        ["predict", classifier, str(path), "--out"],
+        ["evaluate", classifier, "--data", str(path), "--predictions"],
+    ):
+        result = run.invoke(app, [*words, str(tmp_path / "." / "own.csv")])
+        assert isinstance(result.exception, UsageError)
+        assert "is the input itself" in str(result.exception)
+    assert path.read_text() == "review,stars\na,good\nb,bad\n"
+
+
+def test_written_answers_are_those_that_were_scored(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """A model that has no null threshold yet gets the best one for the data."""
+    model = make(tmp_path / "span", tokenizer, SpanTask(max_length=64))
+    context = "Maria wrote a long letter to her sister."
+    asked = [("Who wrote?", "Maria"), ("Who read?", None), ("To whom?", "her sister"), ("When?", None), ("Why?", None)]
+    rows = [
+        {"context": context, "question": question, "id": f"q{number}",
+         "answers": {"text": [answer] if answer else [], "answer_start": [context.index(answer)] if answer else []}}
+        for number, (question, answer) in enumerate(asked)
+    ]  # fmt: skip
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = ["evaluate", model, "--data", str(tmp_path / "q.jsonl"), "--predictions", str(tmp_path / "out"), "--json"]
+    scores = json.loads(ok(words))["sets"]["dev"]["scores"]
+    written = json.loads((tmp_path / "out" / "predictions.json").read_text())
+    by_hand = [
+        score_answer(written[row["id"]], row["answers"]["text"], unanswerable=True).f1  # type: ignore[call-overload, index]
+        for row in rows
+    ]
+    assert scores["f1"] == pytest.approx(sum(by_hand) / len(by_hand))
+    assert scores["f1"] >= 0.6, "withholding all gives that"
+    assert "null_threshold" not in scores
 
 
 def test_a_dry_run_decides_the_first_inputs_and_writes_nothing(classifier: str, tmp_path: Path) -> None:
@@ -166,6 +242,10 @@ def test_questions_choices_tags_and_blanks(tmp_path: Path, tokenizer: Tokenizer)
         (["a text", "--task", "sing"], "--task sing"),
         (["-", "--pair", "x"], "go with one text"),
         (["-", "--columns", "text"], "write it as role=name"),
+        (["-", "--columns", "text=a", "--columns", "text=b"], "has been given already"),
+        (["-", "--columns", "text=a", "--columns", "pair=a"], "has been given already"),
+        (["a text", "--question", "who?"], "--question: classification has no use for it"),
+        (["a text", "--choice", "me"], "--choice: classification has no use for it"),
     ],
 )
 def test_mistakes_are_named(classifier: str, words: list[str], message: str) -> None:

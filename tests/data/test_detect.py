@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,18 @@ def test_a_label_that_is_not_a_number_once_is_not_hidden_by_its_being_NaN() -> N
     assert detect(table(text=text, score=["1.5", "nan", "2.5"]), "t.csv").task == "regression"
 
 
+def test_a_gap_in_a_column_of_whole_numbers_does_not_make_quantities_of_them() -> None:
+    found = detect(table(text=text, label=[0.0, math.nan, 1.0]), "t.parquet")
+    assert (found.task, found.reasons[0]) == (
+        "classification",
+        "classification: 'label' holds 2 different whole numbers",
+    )
+
+
 def test_rows_to_predict_need_only_texts() -> None:
-    assert find_columns(Row({"text": "a"}, Path("t"), 1), {"text": "sentence"}) == {"text": "text"}
+    assert find_columns(Row({"text": "a"}, Path("t"), 1), {"label": "gone"}) == {"text": "text"}
+    with pytest.raises(DataError, match="no column 'sentence' for text"):
+        find_columns(Row({"text": "a"}, Path("t"), 1), {"text": "sentence"})
     assert find_columns(Row({"id": "1", "sentence": "a b c d"}, Path("t"), 1), {}) == {"text": "sentence"}
     pair = find_columns(Row({"premise": "a", "hypothesis": "b", "label": ""}, Path("t"), 1), {"label": "gone"})
     assert pair == {"text": "premise", "pair": "hypothesis"}

@@ -79,7 +79,17 @@ def test_every_format_may_be_compressed(tmp_path: Path, ending: str, compress) -
 def test_text_of_several_lines_of_txt_is_a_text_a_line(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one\n\ntwo\n")
-    assert rows(path) == [(1, {"text": "one"}), (3, {"text": "two"})]
+    assert rows(path) == [(1, {"text": "one"}), (2, {"text": ""}), (3, {"text": "two"})], "as many as there are lines"
+
+
+def test_json_in_a_table_and_columns_of_one_name_in_parquet_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('{"text": "one", "label": "a"}\n{"text": "two", "label": "b"}\n')
+    with pytest.raises(DataError, match=r"a.csv:1: JSON where the names of columns must be: name it .jsonl"):
+        rows(tmp_path / "a.csv")
+    twice = pyarrow.table([["a"], ["b"]], names=["text", "text"])
+    parquet.write_table(twice, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="two columns are named 'text'"):
+        rows(tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize(

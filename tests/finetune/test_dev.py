@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from albert.inference.predictor import Predictor
 from albert.tasks.classification import Classification, TextExample
 from albert.tasks.finetuning import FinetuneSettings, encode_compactly
 from albert.tasks.request import Opened
+from albert.tasks.span import AnswerText, QuestionExample, SpanTask
+from albert.tasks.task import Splits
 from albert.tokenizer import Tokenizer
 from albert.train.world import World
 
@@ -60,3 +63,31 @@ def test_an_encoded_example_takes_less_than_a_kilobyte(tokenizer: Tokenizer) -> 
     tracemalloc.stop()
     assert tokens > 30
     assert taken < 5 * tokens + 500
+
+
+def test_the_score_to_beat_is_that_of_the_commonest_class_of_dev(
+    opened: Callable[..., Opened], model_folder: Path, settings: Callable[..., FinetuneSettings]
+) -> None:
+    data = opened()
+    dev = [TextExample(f"the cat {number}", target=int(number < 30)) for number in range(40)]
+    train = [*data.splits.train, *([TextExample("a ship", target=0)] * 400)]  # in training it is the other one
+    data = replace(data, splits=replace(data.splits, train=train, dev={"dev": dev}))
+    assert prepare(data, str(model_folder), settings()).baseline == 0.75
+
+
+def test_answers_are_decided_by_the_threshold_that_the_first_dev_set_chose(
+    model_folder: Path, settings: Callable[..., FinetuneSettings]
+) -> None:
+    passage = "the man left the harbour and wrote a letter"
+    asked = [("who left", (AnswerText("man", 4),)), ("who came", ()), ("who sat", ()), ("what", (AnswerText("a", 0),))]
+    examples = [QuestionExample(question, passage, answers) for question, answers in asked]
+    task = SpanTask(unanswerable=True, max_length=48, stride=16)
+    data = Opened(task, Splits(examples, {"dev": examples, "other": examples[:2]}), [], "by hand", name="squad")
+    prepared = prepare(data, str(model_folder), settings())
+    dev = DevScores(prepared.build(prepared.settings).eval(), prepared, world=ALONE)
+    scores = dev.score(1)
+    assert isinstance(dev.settled, SpanTask)
+    assert dev.settled.null_threshold is not None
+    assert dev.decided == [dev.settled.decided(answer) for answer in dev.decided]
+    assert scores["valid_f1"] == dev.settled.score(examples, dev.decided)["f1"] >= 0.5
+    assert scores["valid_other_f1"] == dev.settled.score(examples[:2], dev.decided[:2])["f1"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,10 @@ def test_it_learns_and_leaves_a_run_folder_with_a_model_that_predicts(
     assert record["settings"]["train"]["steps"] == 60
     assert json.loads((out / "summary.json").read_text())["score"] == result.chosen.score
     task_file = json.loads((out / "model" / "task.json").read_text())
-    assert task_file == {"kind": "classification", "best": "accuracy", "max_length": 64, "columns": {"text": "body"}}
+    assert task_file == {
+        "kind": "classification", "name": "classification", "best": "accuracy", "max_length": 64,
+        "columns": {"text": "body"},
+    }  # fmt: skip
     loaded = load_model(out / "model")
     assert loaded.model.config.labels == ("bad", "good")
     assert (loaded.new, loaded.dropped) == ((), ())
@@ -221,6 +225,11 @@ def test_another_task_gets_a_new_head_and_the_same_one_keeps_it(
     assert three.heads["classifier"].linear.weight.shape[0] == 3
     number = start.build(Regression(), TuneSettings(), seed=5)
     assert number.heads["classifier"].linear.weight.shape[0] == 1
+    tune(replace(opened(), name="sst-2"), model_folder, tmp_path / "sst", settings())
+    tuned = Start.find(str(tmp_path / "sst"))
+    assert tuned.tuned_for == "sst-2"
+    kept = {name: tuned.keeps_head(opened().task, name=name) for name in ("sst-2", "cola", "classification")}
+    assert kept == {"sst-2": True, "cola": False, "classification": True}, "SST-2 and CoLA have the same labels"
 
 
 def test_a_random_start_takes_only_the_shape(opened: MakeData, model_folder: Path) -> None:

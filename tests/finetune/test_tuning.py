@@ -59,6 +59,20 @@ def test_race_on_v2_has_its_own_rate_and_no_dropout() -> None:
     assert (v1.optimizer.lr, v1.tune.dropout) == (2e-5, 0.1)
 
 
+@pytest.mark.parametrize(
+    ("model", "version"),
+    [
+        ("albert-xxlarge-v1", 1), ("albert_xxlarge_v1/model", 1), ("/models/V1/xxlarge", 1), ("albert-xxlarge-v2", 2),
+        ("xxlarge", 2), ("/data/v1.2/albert-xxlarge-v2", 2), ("runs/squad-v1.1-xxlarge", 2), ("albert-base-v10", 2),
+        ("/models/v1/albert-xxlarge-v2", 2),
+    ],
+)  # fmt: skip
+def test_the_version_of_a_model_is_a_word_of_its_name(model: str, version: int) -> None:
+    row = table_row("race", Choice(), model=model)
+    assert row is not None
+    assert row.lr == {1: 2e-5, 2: 1e-5}[version]
+
+
 def test_a_part_of_the_training_set_gets_the_same_epochs() -> None:
     settings = filled("sst-2", "base", examples=10_000)
     assert settings.train.steps == pytest.approx(20935 * 10_000 / 67_349, abs=1)

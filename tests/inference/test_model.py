@@ -158,6 +158,8 @@ def test_no_text_is_too_strange(make_folder: MakeFolder) -> None:
 
 def test_what_a_model_can_not_do_it_says_with_what_it_can(make_folder: MakeFolder) -> None:
     pretrained = albert.load(make_folder("mlm", "order"))
+    with pytest.raises(UsageError, match="top=0: must be 1 at least"):
+        pretrained.fill("a [MASK]", top=0)
     assert pretrained.abilities == ["fill", "embed"]
     with pytest.raises(UsageError, match="can't classify: its heads are mlm, order: it can fill, embed"):
         pretrained.classify("x")

@@ -131,3 +131,18 @@ def test_only_the_classifier_drops_at_training_and_the_order_head_never() -> Non
     pooled = torch.ones(64, 32)
     assert torch.equal(model.heads["order"](pooled), model.heads["order"](pooled))
     assert not torch.equal(model.heads["classifier"](pooled), model.heads["classifier"](pooled))
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+def test_the_conditional_span_head_runs_in_half_precision(batch: Batch, precision: torch.dtype) -> None:
+    model = new_model(SMALL, ("conditional_span",), seed=1).eval()
+    head = model.heads["conditional_span"]
+    assert isinstance(head, ConditionalSpanHead)
+    packed = Packed.from_batch(batch)
+    allowed = torch.ones(sum(packed.lengths), dtype=torch.bool)
+    with torch.no_grad(), torch.autocast("cpu", precision):
+        states = model(packed).states
+        scores = head(states, packed, allowed=allowed, true_starts=torch.ones(len(packed.lengths), dtype=torch.long))
+        beam = head.beam(states, packed, allowed=allowed)
+    assert scores.start_logits.isfinite().all()
+    assert beam.end_scores.isfinite().all()

@@ -79,7 +79,7 @@ def test_answers_are_those_of_the_threshold_that_was_chosen(tmp_path: Path) -> N
     example = QuestionExample("Who came?", "A man came.", (AnswerText("man", 2),))
     given = Answer("", None, None, 0.9, 0.9, 2.0, (Candidate("came", 6, 10, 1.0, 0.7),))
     task = SpanTask(unanswerable=True, null_threshold=3.0)
-    text = report_of(run_folder(tmp_path / "run", task, [example], [given]))
+    text = report_of(run_folder(tmp_path / "run", task, [example], [task.decided(given)]))
     assert "said came (70.0%), is man" in text
     assert ["2", "1", "0.0%", "0.0%"] in rows_of(text)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections import Counter
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from albert.errors import DataError, UsageError
 from albert.tasks.catalog import DataRequest, open_data, read_inputs
@@ -56,6 +59,11 @@ def test_a_test_file_may_have_labels_or_not(tmp_path: Path) -> None:
     assert opened.splits.test["test"][0].target is None
     opened = open_data(DataRequest(tmp_path / "a.csv", test=table(tmp_path / "t.csv", 4, first=100)))
     assert [example.target for example in opened.splits.test["test"]] == [0, 1, 1, 0]
+    assert not any("of test are in the training data" in note for note in opened.notes)
+    opened = open_data(
+        DataRequest(tmp_path / "a.csv", dev=table(tmp_path / "d.csv", 9, first=200), test=tmp_path / "a.csv")
+    )
+    assert any("warning: 60 of 60 rows of test are in the training data too" in note for note in opened.notes)
 
 
 def test_limits_take_a_seeded_choice_and_class_weights_come_from_what_is_left(tmp_path: Path) -> None:
@@ -65,6 +73,21 @@ def test_limits_take_a_seeded_choice_and_class_weights_come_from_what_is_left(tm
     counts = Counter(example.target for example in opened.splits.train)
     assert isinstance(opened.task, Classification)
     assert opened.task.class_weights == pytest.approx((30 / (2 * counts[0]), 30 / (2 * counts[1])))
+    (tmp_path / "b.jsonl").write_text('{"text": "a b", "labels": ["x"]}\n{"text": "c d", "labels": ["x", "y"]}\n' * 10)
+    with pytest.raises(UsageError, match="only classification has them, this is multi-label"):
+        open_data(DataRequest(tmp_path / "b.jsonl", dev=tmp_path / "b.jsonl", class_weights=True))
+
+
+def test_labels_of_no_known_kind_and_numbers_that_never_change_are_named(tmp_path: Path) -> None:
+    days = [datetime.date(2020, 1, 1 + i % 2) for i in range(40)]
+    parquet.write_table(
+        pyarrow.table({"text": [f"a text {i}" for i in range(40)], "label": days}), tmp_path / "d.parquet"
+    )
+    with pytest.raises(DataError, match=r"d.parquet:1: column 'label' holds datetime.date\(2020, 1, 1\)"):
+        open_data(DataRequest(tmp_path / "d.parquet"))
+    (tmp_path / "n.csv").write_text("text,score\n" + "".join(f"a text {i},3.5\n" for i in range(40)))
+    with pytest.raises(DataError, match=r"column 'score' is 3.5 in all rows to train on"):
+        open_data(DataRequest(tmp_path / "n.csv"))
 
 
 def test_numbers_lists_and_flags_become_regression_and_multi_label(tmp_path: Path) -> None:
@@ -115,7 +138,7 @@ def test_texts_to_predict_are_read_one_at_a_time_and_may_be_empty(tmp_path: Path
     with pytest.raises(DataError, match=r"a\.csv:4: wrong quoting"):
         next(inputs)
     (tmp_path / "a.txt").write_text("one\ntwo\n")
-    lines = read_inputs(Classification(labels=("a", "b")), tmp_path / "a.txt", {"text": "sentence", "label": "label"})
+    lines = read_inputs(Classification(labels=("a", "b")), tmp_path / "a.txt", {"label": "label"})
     assert [getattr(example, "text", None) for example in lines] == ["one", "two"]
 
 

@@ -34,7 +34,6 @@ def row(label: Any, choices: list[str] | None = None, **more: Any) -> dict[str, 
         ([1, 3, 2], [0, 2, 1]),  # counts from 1: no 0, and a 3 of three
         (["A", "c", "B"], [0, 2, 1]),
         (["a", "c", "b"], [0, 2, 1]),  # the texts of the choices
-        ([1, 1, 2], [1, 1, 2]),  # from 0, unless it can't be
     ],
 )
 def test_a_label_is_a_number_a_letter_or_a_text(tmp_path: Path, labels: list[Any], targets: list[int]) -> None:
@@ -42,6 +41,63 @@ def test_a_label_is_a_number_a_letter_or_a_text(tmp_path: Path, labels: list[Any
     opened = open_data(DataRequest(path), task=Choice(3))
     assert [example.target for example in opened.splits.dev["dev"]] == targets
     assert opened.splits.dev["dev"][0].passage == "A ship."
+
+
+def test_what_numbers_count_from_is_told_by_all_files_and_remembered(tmp_path: Path) -> None:
+    train = table(tmp_path / "train.jsonl", [row(label) for label in (1, 2, 3)])
+    dev = table(tmp_path / "dev.jsonl", [row(label) for label in (1, 2)])
+    opened = open_data(DataRequest(train, dev=dev))
+    assert isinstance(opened.task, Choice)
+    assert opened.task.first_label == 1
+    assert [example.target for example in opened.splits.dev["dev"]] == [0, 1]
+    assert "the labels that are numbers: numbers of choices, from 1" in opened.notes
+    alone = open_data(DataRequest(dev), task=opened.task)
+    assert [example.target for example in alone.splits.dev["dev"]] == [0, 1], "as the model was trained"
+    with pytest.raises(
+        DataError, match=r"none is 0 or 3, the number of choices: .* can't be told: write them as letters"
+    ):
+        open_data(DataRequest(dev), task=Choice(3))
+    zero = table(tmp_path / "zero.jsonl", [row(label) for label in (0, 1)])
+    assert [e.target for e in open_data(DataRequest(zero), task=opened.task).splits.dev["dev"]] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "targets"),
+    [
+        ([0, 2, 1], [0, 2, 1]),  # numbers of JSON count the choices, whatever these are
+        (["3", "5", "4"], [0, 2, 1]),  # no places: there is no fifth
+        (["0", "4", "3"], None),
+    ],
+)
+def test_choices_that_are_numbers_are_not_taken_for_their_places(
+    tmp_path: Path, labels: list[Any], targets: list[int] | None
+) -> None:
+    path = table(tmp_path / "x.jsonl", [row(label, ["3", "4", "5"]) for label in labels])
+    if targets is None:
+        with pytest.raises(DataError, match="is no choice"):
+            open_data(DataRequest(path), task=Choice(3))
+    else:
+        assert [e.target for e in open_data(DataRequest(path), task=Choice(3)).splits.dev["dev"]] == targets
+
+
+def test_numbers_that_are_both_texts_and_places_are_refused_unless_both_mean_the_same(tmp_path: Path) -> None:
+    path = table(tmp_path / "x.jsonl", [row(label, ["1", "2", "3"]) for label in ("1", "2", "3")])
+    assert [e.target for e in open_data(DataRequest(path), task=Choice(3)).splits.dev["dev"]] == [0, 1, 2]
+    path = table(tmp_path / "y.jsonl", [row(label, ["3", "2", "1"]) for label in ("1", "2", "3")])
+    with pytest.raises(DataError, match="counts the choices or is the text of one can't be told"):
+        open_data(DataRequest(path), task=Choice(3))
+    mixed = [row("2", ["3", "2", "1"]), row("b", ["a", "b", "c"]), row("1", ["3", "2", "1"])]
+    opened = open_data(DataRequest(table(tmp_path / "z.jsonl", mixed)), task=Choice(3))
+    assert [e.target for e in opened.splits.dev["dev"]] == [1, 1, 2], "all are texts of choices"
+
+
+def test_a_list_of_choices_may_stand_in_a_cell(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('question,choices,label\nWho?,"[""me"", ""you""]",A\nWhat?,"[""this"", ""that""]",B\n')
+    assert [e.choices for e in open_data(DataRequest(path), task=Choice(2)).splits.dev["dev"]] == [
+        ("me", "you"),
+        ("this", "that"),
+    ]
 
 
 def test_choices_may_have_a_column_each_and_need_no_passage(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from albert.errors import DataError, UsageError
 from albert.tasks.catalog import DataRequest, open_data
-from albert.tasks.classification import Classification, Regression
-from albert.tasks.glue import LAYOUTS, glue_name
+from albert.tasks.classification import Classification, Regression, TextExample
+from albert.tasks.glue import LAYOUTS, glue_name, glue_task
 
 ROWS = {  # train, dev, test: as the README of the data says
     "CoLA": (8551, 1043, 1063),
@@ -120,6 +120,29 @@ def test_made_qqp_skips_rows_that_line_ends_have_cut_and_says_so(made: Path) -> 
     place = made / "QQP" / "train.tsv"
     assert f"rows with another number of fields than the header, skipped: 2, the first at {place}:8" in opened.notes
     assert opened.task.best == "accuracy_f1"
+
+
+def test_a_row_of_a_test_set_is_never_skipped(made: Path) -> None:
+    with (made / "QQP" / "test.tsv").open("a") as file:
+        file.write("1\tHow\n2\tWhy?\tWhere?\n")
+    with pytest.raises(DataError, match=r"test.tsv:3: 2 fields where the header has 3"):
+        open_data(DataRequest(made / "QQP"))
+
+
+def test_a_wrong_label_of_a_task_with_fixed_classes_is_no_matter_of_other_rows(made: Path) -> None:
+    path = made / "MNLI" / "train.tsv"
+    path.write_text(path.read_text().replace("neutral", "maybe"))
+    with pytest.raises(DataError, match=r"'maybe' is none of .*, the labels of this task: correct it"):
+        open_data(DataRequest(made / "MNLI"))
+
+
+def test_the_best_blind_decision_is_that_of_the_score_not_always_the_majority() -> None:
+    examples = [TextExample("a", "b", target=int(i < 3)) for i in range(10)]
+    qqp, sst = glue_task("qqp"), glue_task("sst-2")
+    assert isinstance(qqp, Classification)
+    assert isinstance(sst, Classification)
+    assert qqp.blind(examples)(examples[0]).label == "1", "accuracy 0.3 and F1 0.46, not 0.7 and 0"
+    assert sst.blind(examples)(examples[0]).label == "0"
 
 
 def test_made_mnli_has_two_dev_and_two_test_sets(made: Path) -> None:

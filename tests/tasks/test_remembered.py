@@ -21,7 +21,7 @@ TASKS: list[AnyTask] = [
     Classification(("no", "yes"), max_length=64, best="matthews"),
     MultiLabel(("no", "yes"), max_length=64, threshold=0.3),
     Regression(max_length=100),
-    Choice(3, max_length=200, blank="_"),
+    Choice(3, max_length=200, blank="_", first_label=1),
     Tagging(("no", "yes"), max_length=50),
     SpanTask(head="conditional_span", unanswerable=True, null_threshold=-1.5, max_length=192, stride=64),
 ]
@@ -29,11 +29,11 @@ TASKS: list[AnyTask] = [
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
 def test_a_task_comes_back_as_it_was(tmp_path: Path, task: AnyTask) -> None:
-    (tmp_path / TASK_FILE).write_text(json.dumps(task_json(task, columns={"text": "body"})))
+    (tmp_path / TASK_FILE).write_text(json.dumps(task_json(task, name="mine", columns={"text": "body"})))
     remembered = read_task(tmp_path, CONFIG, [task.head])
     assert remembered is not None
     assert remembered.task == task
-    assert remembered.columns == {"text": "body"}
+    assert (remembered.columns, remembered.name) == ({"text": "body"}, "mine")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,7 @@ def test_a_pre_trained_folder_has_no_task(tmp_path: Path) -> None:
         ({"threshold": 0.5}, "'threshold' is no setting of a classification task"),
         ({"labels": ["x"]}, "'labels' is no setting"),
         ({"columns": ["text"]}, "columns=.* must map roles"),
+        ({"name": 3}, "name=3 must be the name of a task"),
         ({"kind": "choice", "best": "accuracy"}, "a choice task needs the head 'choice', the model has: classifier"),
     ],
 )

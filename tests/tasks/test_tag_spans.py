@@ -74,6 +74,7 @@ def test_scores_count_exact_spans_and_types_over_all_sentences() -> None:
     [
         (["B-PER I-PER O", "O B-LOC"], "IOB2"),
         (["I-PER I-PER O", "O I-LOC B-LOC"], "IOB1"),
+        (["B-PER I-PER O", "O B-LOC", "I-ORG"], "IOB2, but 1 of 3 spans begin with I"),
         (["B-PER E-PER O S-LOC"], "IOBES"),
         (["B-PER L-PER U-LOC"], "BILOU"),
         (["NOUN VERB", "B-PER"], "none"),

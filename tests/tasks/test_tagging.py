@@ -177,5 +177,15 @@ def test_plain_text_files_are_cut_into_words(tmp_path: Path) -> None:
     path.write_text("Peter, hello\n\nParis\n")
     assert [example.words for example in read_inputs(Tagging(LABELS), path, {})] == [
         ("Peter", ",", "hello"),
+        (),
         ("Paris",),
     ]  # type: ignore[attr-defined]
+
+
+def test_accents_and_vowel_signs_belong_to_their_word() -> None:
+    text = "हिन्दी भाषा, Sa\u0303o می\u200cروم _x"
+    example = split_words(text)
+    assert example.words == ("हिन्दी", "भाषा", ",", "Sa\u0303o", "می\u200cروم", "_x")
+    assert example.offsets is not None
+    assert [text[start:end] for start, end in example.offsets] == list(example.words)
+    assert split_words("\u0301 a").words == ("\u0301", "a"), "one that stands alone is still there"

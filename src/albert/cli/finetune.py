@@ -14,7 +14,7 @@ from albert.cli.progress import duration, progress_line
 from albert.errors import UsageError
 
 if TYPE_CHECKING:
-    from albert.finetune import Finetuned, FinetunePlan
+    from albert.finetune import Finetuned, FinetunePlan, Outcome
     from albert.train.loop import Progress
 
 
@@ -74,11 +74,13 @@ def finetune(
 
 def parse_columns(words: list[str]) -> dict[str, str]:
     """Read `role=name` words."""
-    columns = {}
+    columns: dict[str, str] = {}
     for word in words:
         role, equals, name = word.partition("=")
         if not equals or not role or not name:
             raise UsageError(f"--columns {word}: write it as role=name, for example text=body")
+        if role in columns or name in columns.values():
+            raise UsageError(f"--columns {word}: the role or the column has been given already: give each once")
         columns[role] = name
     return columns
 
@@ -114,8 +116,6 @@ def _plan_text(plan: FinetunePlan) -> str:
 
 def _result_text(result: Finetuned) -> str:
     chosen, facts = result.chosen, result.summary()
-    if chosen.score is None:
-        return f"{result.folder}: no run came to an evaluation: {chosen.problem}"
     lines = [f"{result.folder / 'model'}: best at step {chosen.best_step:,} of {chosen.steps:,}"]
     lines += [
         f"  {name.removeprefix('valid_').replace('_', ' '):<18} {value:.4f}" for name, value in chosen.scores.items()
@@ -127,10 +127,15 @@ def _result_text(result: Finetuned) -> str:
             f"from {facts['lowest']:.4f} to {facts['highest']:.4f}, deviation {facts['deviation']:.4f}"
         )
         lines += [
-            f"  {run.folder:<18} {'-' if run.score is None else f'{run.score:.4f}'} at rate {run.lr:.2g}"
-            f"{'' if run.learnt else ', learnt nothing'}"
+            f"  {run.folder:<18} {'-' if run.score is None else f'{run.score:.4f}'} at rate {run.lr:.2g}{_remark(run)}"
             for run in result.runs
         ]
-    if not chosen.learnt:
+    if chosen.problem:
         lines.append(f"warning: {chosen.problem}")
     return "\n".join(lines)
+
+
+def _remark(run: Outcome) -> str:
+    if run.problem is None:
+        return ""
+    return f", stopped at step {run.steps:,} by its loss" if run.score is None or run.learnt else ", learnt nothing"

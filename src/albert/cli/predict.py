@@ -21,6 +21,7 @@ from albert.errors import DataError, UsageError
 if TYPE_CHECKING:
     from albert.inference.model import Model
     from albert.inference.records import Record
+    from albert.text.documents import ReadReport
 
 OTHERS = ("fill", "embed")  # what a model can do besides its own task
 A_FILE = re.compile(r"\S+\.(csv|tsv|jsonl?|parquet|txt|conll|iob2?|bio(es)?)(\.(gz|xz|zst))?", re.IGNORECASE)
@@ -50,24 +51,29 @@ def predict(
     """Use a model: classify, answer, choose, tag, fill in or embed; results are in the order of the inputs."""
     from albert.inference.inputs import as_file, read_examples, read_plain
     from albert.inference.model import load
-    from albert.inference.records import decide_records, output_format
+    from albert.inference.records import check_output, decide_records, output_format
+    from albert.text.documents import ReadReport
 
     if out is not None:
         output_format(out)  # a wrong name is said before anything is loaded
     path = _input_path(source)
+    if out is not None:
+        check_output("--out", out, path)
     loaded = load(model)
     what = _what(loaded, task)
     decides = _decides(loaded, what, top=top)
     if path is None and source != "-":
+        _check_extras(loaded, what, pair=pair, question=question, choices=choice or [])
         example = _example(what, source, pair=pair, question=question, choices=choice or [])
         _finish(decide_records(loaded.predictor, decides, [example]), out, one=True, json_=json_)
         return
     if pair is not None or question is not None or choice:
         raise UsageError("--pair, --question and --choice go with one text; a file has columns for them")
-    told = parse_columns(columns or [])
+    told, report = parse_columns(columns or []), ReadReport()
     with ExitStack() as stack:
         path = path or stack.enter_context(as_file(sys.stdin.buffer))
-        examples = read_plain(path, told) if what in OTHERS else read_examples(loaded, path, told)
+        stack.callback(_say, report, path, "standard input" if source == "-" else str(path))
+        examples = read_plain(path, told, report) if what in OTHERS else read_examples(loaded, path, told, report)
         if dry_run:
             _try(decide_records(loaded.predictor, decides, islice(examples, TRIED)), what, json_=json_)
             return
@@ -130,6 +136,26 @@ def _example(what: str, text: str, *, pair: str | None, question: str | None, ch
         case "tagging":
             return split_words(text)
     return TextExample(text, pair)
+
+
+def _check_extras(model: Model, what: str, *, pair: str | None, question: str | None, choices: list[str]) -> None:
+    """Refuse what the task has no use for, and one text where it was trained on two."""
+    asks, chooses = what in ("span", "choice"), what == "choice"
+    for option, given, used in (
+        ("--pair", pair is not None, what in ("classification", "multi-label", "regression")),
+        ("--question", question is not None, asks),
+        ("--choice", bool(choices), chooses),
+    ):
+        if given and not used:
+            raise UsageError(f"{option}: {what} has no use for it: leave it out")
+    if not asks and what not in OTHERS and (problem := model.pair_problem(given=pair is not None)):
+        raise UsageError(f"{model.name} {problem} (--pair)")
+
+
+def _say(report: ReadReport, path: Path, name: str) -> None:
+    """Say what was mended in the inputs."""
+    for line in report.lines():
+        print(f"note: {line.replace(str(path), name)}", file=sys.stderr)
 
 
 def _try(records: Iterator[Record], what: str, *, json_: bool) -> None:

@@ -119,7 +119,8 @@ def labelled_text(facts: dict[str, Any]) -> str:
             f"numbers: {numbers['least']:g} to {numbers['largest']:g}, mean {numbers['mean']:.3g}, "
             f"deviation {numbers['deviation']:.3g}"
         )
-    lines += _classes_text(facts["classes"])
+    several = facts["task"] == "multi-label" and isinstance(rows, int)  # classes a row: shares are of the rows
+    lines += _classes_text(facts["classes"], total=rows if several else sum(facts["classes"].values()))
     lines += [f"note: {warning}" for warning in facts["warnings"]]
     lines += [f"problem: {problem}" for problem in facts["problems"]]
     if facts["num_problems"] > len(facts["problems"]):
@@ -131,9 +132,8 @@ def _splits_text(rows: dict[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in rows.items())
 
 
-def _classes_text(classes: dict[str, int]) -> list[str]:
-    total = sum(classes.values())
-    if not total:
+def _classes_text(classes: dict[str, int], *, total: int) -> list[str]:
+    if not total or not classes:
         return []
     lines = [f"classes: {len(classes):,}"]
     shown = list(classes.items())[:CLASSES]

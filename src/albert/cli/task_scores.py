@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from albert.cli.progress import duration, progress_line
-from albert.errors import UsageError
+from albert.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from albert.inference.model import Model
@@ -32,14 +32,19 @@ def evaluate_task(
 ) -> None:
     """Score a model on labelled data and show it; perhaps write its decisions."""
     from albert.inference.model import load
+    from albert.inference.records import check_output
     from albert.inference.scoring import score_splits
     from albert.tasks.catalog import open_data
 
+    if predictions is not None:
+        check_output("--predictions", predictions, request.data)
     model = load(name)
     if model.task is None:
         raise UsageError(f"{name}: has no task: it can {', '.join(model.abilities)}; fine-tune it (albert finetune)")
     task = model.task if request.max_length is None else _shortened(model, request.max_length)
     opened = open_data(request, task=task)
+    if "text" in opened.columns and (problem := model.pair_problem(given="pair" in opened.columns)):
+        raise DataError(f"{request.data}: {name} {problem} (--columns text=NAME --columns pair=NAME)")
     _check_outputs(task, opened.name, predictions=predictions, submission=submission)
     facts: dict[str, Any] = {"model": name, "task": opened.name, "fingerprint": opened.fingerprint}
     if dry_run:

@@ -24,7 +24,10 @@ def cell(row: Row, role: str, columns: Mapping[str, str]) -> Any:
     name = columns[role]
     if name not in row.values:
         known = did_you_mean(name, map(str, row.values))
-        raise DataError(f"{row.place}: no column {name!r} for {role}: {known} (--columns {role}=NAME)")
+        raise DataError(
+            f"{row.place}: no column {name!r} for {role}: {known} "
+            f"(rename it, or --columns {role}=NAME, which holds for all files)"
+        )
     return row.values[name]
 
 

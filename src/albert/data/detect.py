@@ -77,7 +77,7 @@ def check_roles(columns: Mapping[str, str], task: str) -> None:
 def find_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
     """Find the texts of rows without labels, to predict; a lone column `text`, as .txt has, is the text."""
     check_roles(columns, "classification")
-    if list(row.values) == ["text"] and "pair" not in columns:
+    if list(row.values) == ["text"] and columns.get("text", "text") == "text" and "pair" not in columns:
         return {"text": "text"}
     table = _Table([row], str(row.path), {role: name for role, name in columns.items() if role != "label"})
     table.check_told()
@@ -113,7 +113,7 @@ class _Table:
     def values(self, name: str) -> list[Any]:
         """Give a column's values that are not empty."""
         values = [row.values.get(name) for row in self.rows]
-        return [value for value in values if value is not None and value != ""]
+        return [value for value in values if value is not None and value != "" and value == value]
 
     def is_text(self, name: str) -> bool:
         """Tell whether a column holds texts of several words, and not the same few again and again."""

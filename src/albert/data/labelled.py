@@ -94,8 +94,7 @@ def _read(
             yield from _jsonl_rows(source, text_of(source, stream, newline="\n"), on_bad=on_bad, report=report)
         case "txt":
             for line, text in _lines(source, text_of(source, stream, newline="\n")):
-                if text and not text.isspace():
-                    yield Row({"text": mend(text, source, line, report)}, source.path, line)
+                yield Row({"text": mend(text, source, line, report)}, source.path, line)
         case _:
             cells = _csv_cells(source, stream, on_bad) if source.format == "csv" else _tsv_cells(source, stream)
             yield from _table_rows(source, cells, names, on_bad=on_bad, report=report)
@@ -117,6 +116,8 @@ def _table_rows(
                 f"{source.path}:{header_line}: the header holds NUL characters, as UTF-16 read as UTF-8 does: "
                 "save the file as UTF-8"
             )
+        if source.format in ("csv", "tsv") and header and header[0].lstrip().startswith("{"):
+            raise DataError(f"{source.path}:{header_line}: JSON where the names of columns must be: name it .jsonl")
         names = [mend(name, source, header_line, report).strip() for name in header]
         _check_header(names, f"{source.path}:{header_line}")
     for line, values in cells:
@@ -250,6 +251,7 @@ def _parquet_rows(source: Source, stream: io.BufferedReader) -> Iterator[Row]:
     try:
         with seekable(source, stream) as file:
             table = parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20)
+            _check_header(table.schema_arrow.names, str(source.path))
             for batch in table.iter_batches(batch_size=PARQUET_ROWS, use_threads=False):
                 for values in batch.to_pylist():
                     number += 1

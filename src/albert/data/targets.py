@@ -7,7 +7,6 @@ its place. Knows the kinds of task by name only, so that data can be checked wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from albert.data.cells import SEPARATORS, class_cell, classes_cell, number_cell
@@ -25,6 +24,7 @@ class Targets:
     kind: str  # one of KINDS
     labels: tuple[str, ...] = ()
     separator: str | None = None  # between the classes of one cell
+    fixed: bool = False  # by the task, not by the training data
     _numbers: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -54,10 +54,9 @@ class Targets:
         number = self._numbers.get(name, self._numbers.get(name.casefold()))
         if number is None:
             shown = ", ".join(map(repr, self.labels[:10])) + (", …" if len(self.labels) > 10 else "")
-            raise DataError(
-                f"{row.place}: label {name!r} is none of {shown}, the labels of the training data: "
-                "correct it, or train on rows that have it"
-            )
+            fix = "the labels of the training data: correct it, or train on rows that have it"
+            fix = "the labels of this task: correct it or remove the row" if self.fixed else fix
+            raise DataError(f"{row.place}: label {name!r} is none of {shown}, {fix}")
         return number
 
 
@@ -72,15 +71,20 @@ def find_classes(
 ) -> tuple[str, ...]:
     """Collect the classes of the training rows; a label that breaks a rule is for `Targets.of` to name."""
     names: set[str] = set()
+    problems: list[DataError] = []
     for row in rows:
-        with suppress(DataError):
+        try:
             if kind == "multi-label":
                 names.update(classes_cell(row, "label", columns, separator=separator) or ())
             elif (name := class_cell(row, "label", columns)) is not None:
                 names.add(name)
+        except DataError as problem:
+            problems.append(problem)
     if kind == "multi-label" and columns["label"] not in rows[0].values:
         names.update(columns["label"].split(","))  # a column a class: also where no row of it is 1
     least = 1 if kind == "multi-label" else 2
+    if len(names) < least and problems:
+        raise problems[0]
     if len(names) < least:
         found = f"{len(names)} different label{'' if len(names) == 1 else 's'} in {len(rows)} rows"
         raise DataError(

@@ -50,8 +50,10 @@ class DevScores:
                 continue
             predictions = [shares[place % len(shares)][place // len(shares)] for place in range(len(examples))]
             if not number:
-                self.settled, self.decided = self._task.settled(examples, predictions), predictions
-            task = self.settled if number else self._task
+                self.settled = self._task.settled(examples, predictions)
+            decided = [self.settled.decided(prediction) for prediction in predictions]
+            if not number:
+                self.decided = decided
             prefix = f"valid_{name}_" if number else "valid_"
-            self.last |= {f"{prefix}{key}": value for key, value in task.score(examples, predictions).items()}
+            self.last |= {f"{prefix}{key}": value for key, value in self.settled.score(examples, decided).items()}
         return self.last

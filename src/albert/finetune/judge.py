@@ -20,6 +20,11 @@ log = logging.getLogger(__name__)
 MARGIN = 0.01  # a correlation of 0.01 beats the constant's 0 by luck
 
 
+def beats(score: float | None, baseline: float) -> bool:
+    """Tell whether a score is clearly above that of the decision that reads no text."""
+    return score is not None and score > baseline + MARGIN
+
+
 @dataclass(frozen=True)
 class Judge:
     """Judges every evaluation; `keep` saves the model, and is called at each new best."""
@@ -41,8 +46,9 @@ class Judge:
             self.keep()
         warmup = self.settings.optimizer.warmup_steps or 0
         patience, every = self.settings.tune.patience, self.settings.train.eval_every
-        if patience is not None and state.step > warmup and state.step - state.best_step >= patience * every:
-            log.info("step %d: no better score since step %d: stopping early", state.step, state.best_step)
+        since = max(state.best_step, warmup)
+        if patience is not None and state.step - since >= patience * every:
+            log.info("step %d: no better score since step %d: stopping early", state.step, since)
             return True
         doubt = warmup + (self.settings.train.steps - warmup) / 3
         if state.step < doubt or self.has_learnt(state):
@@ -53,7 +59,7 @@ class Judge:
 
     def has_learnt(self, state: TrainState) -> bool:
         """Tell whether the best score beats the decision that reads no text."""
-        return state.best_score is not None and state.best_score > self.baseline + MARGIN
+        return beats(state.best_score, self.baseline)
 
     def explain(self, state: TrainState, *, finished: bool) -> str:
         """Say that a run has learnt nothing, or nothing so far, and what to change."""
@@ -61,11 +67,12 @@ class Judge:
         name = self.best.removeprefix("valid_")
         lr, warmup = self.settings.optimizer.lr, self.settings.optimizer.warmup_steps or 0
         assert isinstance(lr, float)
-        advice = [
-            f"a lower rate (--set optimizer.lr={lr / 2:.2g})",
-            f"a longer warm-up (--set optimizer.warmup_steps={max(2 * warmup, self.settings.train.steps // 5)})",
-            f"another seed (--set train.seed={self.settings.train.seed + 1})",
-        ]
+        steps = self.settings.train.steps
+        longer = min(max(2 * warmup, steps // 5), steps // 2)
+        advice = [f"a lower rate (--set optimizer.lr={lr / 2:.2g})"]
+        if longer > warmup:
+            advice.append(f"a longer warm-up (--set optimizer.warmup_steps={longer})")
+        advice.append(f"another seed (--set train.seed={self.settings.train.seed + 1})")
         if self.config.hidden_dropout_prob:
             advice.append("no dropout (--set tune.dropout=0.0; v2 models were trained without)")
         if not self.give_up:

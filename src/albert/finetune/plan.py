@@ -50,7 +50,7 @@ class FinetunePlan:
 def make_plan(prepared: Prepared, *, seeds: int, world: World) -> FinetunePlan:
     """Work out what the settings lead to on this machine."""
     settings, items, task = prepared.settings, prepared.items, prepared.task
-    model = prepared.start.build(task, settings.tune, seed=settings.train.seed).to(world.device).train()
+    model = prepared.build(settings).to(world.device).train()
     model.encoder.checkpointing = settings.train.checkpointing
     train = with_precision(settings.train, world.device)
     job = FinetuneJob(model, task, items, settings=train, world=world)

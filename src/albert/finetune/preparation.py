@@ -9,6 +9,7 @@ from typing import Any
 
 from albert.errors import DataError
 from albert.finetune.start import Start
+from albert.model import Albert
 from albert.tasks.finetuning import AnyTask, FinetuneSettings, Items, encode_items
 from albert.tasks.request import Opened
 from albert.tasks.task import Example
@@ -32,6 +33,10 @@ class Prepared:
     data: str  # fingerprint
     columns: Mapping[str, str]
     notes: tuple[str, ...]
+
+    def build(self, settings: FinetuneSettings) -> Albert:
+        """Give the model that a run starts from."""
+        return self.start.build(self.task, settings.tune, name=self.name, seed=settings.train.seed)
 
     @property
     def deciding(self) -> str:
@@ -72,7 +77,7 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
         dev=sum(len(rows) for rows in dev.values()),
         tuned=start.is_tuned,
     )
-    blind = task.blind(splits.train)
+    blind = task.blind(deciding)  # of dev itself: its commonest class may be another than that of training
     baseline = task.score(deciding, [blind(example) for example in deciding])[task.best] if blind else 0.0
     return Prepared(
         name=name,
@@ -92,7 +97,7 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
 def _notes(name: str, start: Start, task: AnyTask, settings: FinetuneSettings) -> list[str]:
     if settings.tune.start == "random":
         return ["all weights are new: only the shape and the tokenizer of the model are used"]
-    if start.keeps_head(task):
+    if start.keeps_head(task, name=name):
         return ["the model's own head for these labels is taken over"]
     if name in ("rte", "sts-b", "mrpc") and not start.is_tuned:
         return ["a new head; the paper starts RTE, STS-B and MRPC from a model tuned on MNLI (--model MNLI-RUN)"]

@@ -11,7 +11,7 @@ from albert.errors import ModelError
 from albert.files import read_json, write_json
 from albert.finetune.card import model_card
 from albert.finetune.dev import DevScores
-from albert.finetune.judge import Judge
+from albert.finetune.judge import Judge, beats
 from albert.finetune.preparation import Prepared
 from albert.model import Albert
 from albert.model.folder import save_model
@@ -20,7 +20,7 @@ from albert.report.writing import reported
 from albert.tasks.finetuning import FinetuneJob, FinetuneSettings
 from albert.tasks.remembered import TASK_FILE, task_json
 from albert.train.checkpoint import checkpoint_path, damage, load_checkpoint
-from albert.train.history import read_history
+from albert.train.history import History, read_history
 from albert.train.loop import BadLoss, Progress, train
 from albert.train.run import RunFolder, own_run
 from albert.train.settings import with_precision
@@ -53,13 +53,14 @@ def run_once(
     *,
     settings: FinetuneSettings,
     world: World,
+    one_of_several: bool = False,
     give_up: bool = False,
     observe: Callable[[Progress], None] = lambda _: None,
 ) -> Outcome:
     """Train with one seed into a run folder whose `model` is the best by dev; a finished run is only read.
 
-    A model that somebody deleted is written again where its checkpoint is still there. With
-    `give_up` a run that learns nothing ends early, and a loss that explodes is an outcome rather than an error.
+    A model that somebody deleted is written again where its checkpoint is still there. For `one_of_several` a loss
+    that explodes is an outcome rather than an error. With `give_up` a run that learns nothing ends early.
     """
     with own_run(out, prepared.identity(settings), world) as run:
         world.wait()
@@ -74,9 +75,10 @@ def run_once(
                     prepared, out, settings=settings, world=world, run=run, give_up=give_up, observe=observe
                 )
             except BadLoss as problem:
-                if not give_up:
+                if not one_of_several:
                     raise
-                outcome = _failed(out, settings, str(problem))
+                world.wait()
+                outcome = _exploded(prepared, out, settings, str(problem), world=world)
             if world.is_first:
                 write_json(out / SUMMARY, asdict(outcome))
         world.wait()
@@ -96,7 +98,7 @@ def _train(
     peak, warmup = settings.optimizer.lr, settings.optimizer.warmup_steps
     assert isinstance(peak, float)
     assert warmup is not None
-    model = prepared.start.build(prepared.task, settings.tune, seed=settings.train.seed).to(world.device)
+    model = prepared.build(settings).to(world.device)
     model.encoder.checkpointing = settings.train.checkpointing
     dev = DevScores(model, prepared, world=world)
     judge = Judge(
@@ -147,7 +149,7 @@ def _train(
 def _keep(model: Albert, dev: DevScores, prepared: Prepared, *, settings: FinetuneSettings, out: Path) -> None:
     """Write the model and what it decided at the last evaluation."""
     card = model_card(prepared, settings, scores=dev.last)
-    extra = {TASK_FILE: task_json(dev.settled, columns=prepared.columns)}
+    extra = {TASK_FILE: task_json(dev.settled, name=prepared.name, columns=prepared.columns)}
     save_model(model, out / "model", tokenizer=prepared.start.tokenizer, card=card, extra=extra)
     dev.keep_decisions(out)
 
@@ -165,7 +167,7 @@ def _restore(prepared: Prepared, out: Path, *, step: int, settings: FinetuneSett
             f"{out / 'model'}: is gone, and its checkpoint {path.name} is not kept: delete {out / 'checkpoints'} and "
             f"{out / SUMMARY} and run the same command again, which makes the same model"
         )
-    model = prepared.start.build(prepared.task, settings.tune, seed=settings.train.seed).to(world.device)
+    model = prepared.build(settings).to(world.device)
     load_checkpoint(path, model, build_optimizer(settings.optimizer.name, model, lr=0.0))
     dev = DevScores(model.eval(), prepared, world=world)
     dev.score(step)
@@ -183,7 +185,20 @@ def _scores_at(folder: Path, step: int) -> dict[str, float]:
     return found
 
 
-def _failed(out: Path, settings: FinetuneSettings, problem: str) -> Outcome:
-    lr = settings.optimizer.lr
+def _exploded(prepared: Prepared, out: Path, settings: FinetuneSettings, problem: str, *, world: World) -> Outcome:
+    """Say how far a run came whose loss exploded: the best model up to then is kept."""
+    lr, history = settings.optimizer.lr, read_history(out) if world.is_first else History(out, {}, {}, ())
     assert isinstance(lr, float)
-    return Outcome(out.name, settings.train.seed, lr, 0, 0, None, {}, learnt=False, ended_early=True, problem=problem)
+    step, score = max(history.series(prepared.deciding), key=lambda point: point[1], default=(0, None))
+    return Outcome(
+        folder=out.name,
+        seed=settings.train.seed,
+        lr=lr,
+        steps=history.last_step,
+        best_step=step,
+        score=score,
+        scores=_scores_at(out, step) if history.metrics else {},
+        learnt=beats(score, prepared.baseline),
+        ended_early=True,
+        problem=problem,
+    )

@@ -8,19 +8,19 @@ after each. More seeds can be asked for later: those that are there stay.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
 
-from albert.files import atomic_folder, write_json
+from albert.files import atomic_folder, read_json, write_json
 from albert.finetune.card import model_card
 from albert.finetune.preparation import Prepared
 from albert.finetune.run import SUMMARY, Outcome, run_once
 from albert.report.writing import reported
 from albert.tasks.finetuning import FinetuneSettings
-from albert.train.loop import Progress
+from albert.train.loop import BadLoss, Progress
 from albert.train.run import own_run
 from albert.train.world import World
 
@@ -74,10 +74,10 @@ def run_seeds(
     observe: Callable[[Progress], None] = lambda _: None,
 ) -> Finetuned:
     """Run several seeds into folders `seed-N` of `out`; with `retry`, attempts that learn nothing are made again."""
-    runs: list[Outcome] = []
     identity = prepared.identity(prepared.settings) | {"several": True}
     with own_run(out, identity, world) as run, reported(run, world):
         world.wait()
+        runs = _recorded(out)  # by folder; asking for fewer seeds takes none away
         for number in range(seeds):
             for folder, settings in _attempts(prepared.settings, number, retries=MAX_RETRIES if retry else 0):
                 outcome = run_once(
@@ -85,18 +85,26 @@ def run_seeds(
                     out / folder,
                     settings=settings,
                     world=world,
+                    one_of_several=True,
                     give_up=retry,
                     observe=lambda progress, done=number: observe(_overall(progress, done=done, seeds=seeds)),  # type: ignore[misc]
                 )
-                runs.append(outcome)
+                runs[outcome.folder] = outcome
                 if world.is_first:
                     write_json(out / SUMMARY, _gather(prepared, out, runs).summary())
-                if outcome.learnt:
+                if outcome.problem is None:
                     break
         result = _gather(prepared, out, runs)
+        if world.is_first and result.chosen.score is None:
+            raise BadLoss(f"{out}: no run came to an evaluation: {result.chosen.problem}")
         if world.is_first:
             _keep_best(prepared, out, result)
     return result
+
+
+def _recorded(out: Path) -> dict[str, Outcome]:
+    path = out / SUMMARY
+    return {run["folder"]: Outcome(**run) for run in read_json(path)["runs"]} if path.exists() else {}
 
 
 def _attempts(settings: FinetuneSettings, number: int, *, retries: int) -> Iterator[tuple[str, FinetuneSettings]]:
@@ -119,15 +127,14 @@ def _rank(run: Outcome) -> tuple[bool, float]:
     return run.learnt, run.score if run.score is not None else float("-inf")
 
 
-def _gather(prepared: Prepared, out: Path, runs: list[Outcome]) -> Finetuned:
-    return Finetuned(out, prepared.deciding, prepared.baseline, tuple(runs), chosen=max(runs, key=_rank))
+def _gather(prepared: Prepared, out: Path, runs: Mapping[str, Outcome]) -> Finetuned:
+    found = tuple(runs.values())
+    return Finetuned(out, prepared.deciding, prepared.baseline, found, chosen=max(found, key=_rank))
 
 
 def _keep_best(prepared: Prepared, out: Path, result: Finetuned) -> None:
     """Copy the best model, with a card that tells of all runs and has the rate of its own."""
     source = out / result.chosen.folder / "model"
-    if not source.is_dir():  # every attempt exploded before its first evaluation
-        return
     with atomic_folder(out / "model") as temporary:
         for path in source.iterdir():
             shutil.copy2(path, temporary / path.name)

@@ -1,7 +1,7 @@
 """What a fine-tuning run starts from: a model, its tokenizer, and a head for the task.
 
-The encoder is taken over. The head is too if the model has been tuned for the same labels; for any other task it is
-new, also where its shape happens to fit. So an MNLI model is a start for RTE, STS-B and MRPC, as in the paper's
+The encoder is taken over. The head is too if the model has been tuned for the same task and labels; for any other task
+it is new, also where its shape happens to fit. So an MNLI model is a start for RTE, STS-B and MRPC, as in the paper's
 Table 9.
 """
 
@@ -22,6 +22,7 @@ from albert.model.config import AlbertConfig, from_json
 from albert.model.folder import CONFIG_LIMIT, load_model, stored_heads, weights_path
 from albert.model.locate import locate
 from albert.tasks.finetuning import Freeze, TuneSettings
+from albert.tasks.remembered import read_task
 from albert.tasks.task import Task
 from albert.tokenizer import Tokenizer
 
@@ -37,6 +38,7 @@ class Start:
     heads: tuple[str, ...]
     tokenizer: Tokenizer
     fingerprint: str  # of the weights
+    tuned_for: str = ""  # the name of the task, where it says so
 
     @classmethod
     def find(cls, name: str) -> Start:
@@ -55,18 +57,21 @@ class Start:
                 "they do not belong together"
             )
         heads = stored_heads(values, source=folder / "config.json")
-        return cls(folder, config, heads, tokenizer, sha256(weights_path(folder)))
+        remembered = read_task(folder, config, heads)
+        name = remembered.name if remembered else ""
+        return cls(folder, config, heads, tokenizer, sha256(weights_path(folder)), name)
 
     @property
     def is_tuned(self) -> bool:
         """Tell whether the pooler was tuned for a task before."""
         return not {"classifier", "choice"}.isdisjoint(self.heads)
 
-    def keeps_head(self, task: Task[Any, Any, Any]) -> bool:
-        """Tell whether the model already has the head of this very task."""
-        return task.head in self.heads and task.configure(self.config) == self.config
+    def keeps_head(self, task: Task[Any, Any, Any], *, name: str) -> bool:
+        """Tell whether the model already has the head of this very task: own data are known by their labels only."""
+        named = {self.tuned_for, name} - {"", task.kind}  # 0 and 1 are the labels of SST-2, of CoLA and of MRPC
+        return task.head in self.heads and task.configure(self.config) == self.config and len(named) < 2
 
-    def build(self, task: Task[Any, Any, Any], settings: TuneSettings, *, seed: int) -> Albert:
+    def build(self, task: Task[Any, Any, Any], settings: TuneSettings, *, name: str = "", seed: int) -> Albert:
         """Read the weights, with a head for the task; a new head, or a whole new model, is drawn with `seed`."""
         config = task.configure(self.config)
         if settings.dropout is not None:
@@ -78,7 +83,7 @@ class Start:
         if settings.start == "random":
             model = new_model(config, (task.head,), seed=seed)
         else:
-            fresh = () if self.keeps_head(task) else (task.head,)
+            fresh = () if self.keeps_head(task, name=name) else (task.head,)
             model = load_model(self.folder, (task.head,), seed=seed, config=config, fresh=fresh).model
             if settings.pooler == "new" and model.encoder.pooler is not None:
                 generator = torch.Generator().manual_seed(seed)

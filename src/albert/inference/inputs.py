@@ -6,10 +6,12 @@ names and contents suggest. Knows nothing of decisions.
 
 from __future__ import annotations
 
+import codecs
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -19,20 +21,26 @@ from albert.errors import DataError
 from albert.inference.fill import PlainText
 from albert.inference.model import Model
 from albert.tasks.catalog import read_inputs
+from albert.tasks.classification import TextExample
 from albert.tasks.task import Example
+from albert.text.documents import ReadReport
 from albert.text.sources import source_of
 
 
-def read_examples(model: Model, path: Path, told: Mapping[str, str]) -> Iterator[Example]:
+def read_examples(model: Model, path: Path, told: Mapping[str, str], report: ReadReport) -> Iterator[Example]:
     """Read examples of the model's own task."""
     assert model.task is not None, "the caller has asked whether the model has a task"
-    return read_inputs(model.task, path, _known_columns(model.columns, path) | dict(told))
+    examples = read_inputs(model.task, path, _known_columns(model.columns, path) | dict(told), report)
+    first = next(examples, None)
+    if isinstance(first, TextExample) and (problem := model.pair_problem(given=first.pair is not None)):
+        raise DataError(f"{first.place}: {model.name} {problem} (--columns text=NAME --columns pair=NAME)")
+    return chain([] if first is None else [first], examples)
 
 
-def read_plain(path: Path, told: Mapping[str, str]) -> Iterator[PlainText]:
+def read_plain(path: Path, told: Mapping[str, str], report: ReadReport) -> Iterator[PlainText]:
     """Read texts by themselves, to fill or to embed."""
     columns: Mapping[str, str] | None = None
-    for row in read_rows(path):
+    for row in read_rows(path, report=report):
         columns = columns or find_columns(row, told)
         text = row.values.get(columns["text"])
         if text is not None and not isinstance(text, str):
@@ -45,11 +53,15 @@ def as_file(stream: IO[bytes]) -> Iterator[Path]:
     """Put a stream into a file for a while: JSON lines if it begins with an object, else a text a line."""
     with tempfile.TemporaryDirectory(prefix="albert-") as folder:
         start = stream.read(2**16)
-        path = Path(folder) / ("stdin.jsonl" if start.lstrip().startswith(b"{") else "stdin.txt")
+        is_json = start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
+        path = Path(folder) / ("stdin.jsonl" if is_json else "stdin.txt")
         with path.open("wb") as file:
             file.write(start)
             shutil.copyfileobj(stream, file)
-        yield path
+        try:
+            yield path
+        except DataError as problem:
+            raise DataError(str(problem).replace(str(path), "standard input")) from problem
 
 
 def _known_columns(columns: Mapping[str, str], path: Path) -> dict[str, str]:

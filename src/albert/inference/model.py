@@ -61,6 +61,8 @@ class Model:
     def classify(self, text: str | Texts, pair: str | Texts | None = None) -> Any:
         """Decide the class of a text or a pair of texts, its classes, or its value."""
         task = self._own("classify")
+        if problem := self.pair_problem(given=pair is not None):
+            raise UsageError(f"{self.name}: {problem}")
         if pair is None:
             examples = [TextExample(one) for one in _column("text", text)]
         else:
@@ -129,11 +131,21 @@ class Model:
         """Give what fills in blanks, for the predictor."""
         if "mlm" not in self.predictor.model.heads:
             raise self._unable("fill")
+        if top < 1:
+            raise UsageError(f"top={top}: must be 1 at least")
         return Fill(self.predictor.tokenizer.pieces, self._longest, top)
 
     def embedding(self) -> Embed:
         """Give what embeds texts, for the predictor."""
         return Embed(self._longest)
+
+    def pair_problem(self, *, given: bool) -> str | None:
+        """Say what is wrong with giving one text or two, where it is known what the model was trained on."""
+        if not self.columns or given == ("pair" in self.columns):
+            return None
+        if given:
+            return "was trained on one text at a time, and this is a pair: give one"
+        return f"was trained on pairs of texts (the second was {self.columns['pair']!r}): give both"
 
     def predict(self, examples: Iterable[Any]) -> Iterator[Any]:
         """Decide a stream of examples of the model's own task, in order and in constant memory."""

@@ -100,6 +100,13 @@ def output_format(path: Path) -> str:
     return FORMATS[path.suffix]
 
 
+def check_output(option: str, out: Path, *inputs: Path | None) -> None:
+    """Refuse to write over what is read."""
+    for path in inputs:
+        if path is not None and path.exists() and out.exists() and out.samefile(path):
+            raise UsageError(f"{option} {out}: is the input itself, which would be lost: give another name")
+
+
 def write_records(path: Path, records: Iterable[Record]) -> int:
     """Write records as they come; the file appears when all are written. Give their number."""
     form, count = output_format(path), 0

@@ -1,6 +1,6 @@
 """A model's scores on labelled data: the same decisions as prediction's, compared with what is known.
 
-Beside them stands the best decision that reads no text (the commonest class of these very data), because a score
+Beside them stands the best decision that reads no text (the best class of these very data), because a score
 alone says little. Test sets without labels are decided, not scored. Knows nothing of files.
 """
 
@@ -45,6 +45,8 @@ def score_splits(
         before += len(examples)
         scores = blind = None
         if labelled:
+            task = task.settled(examples, predictions)  # what training left open the first set decides, for all
+            predictions = [task.decided(prediction) for prediction in predictions]
             scores = task.score(examples, predictions)
             guess = task.blind(examples)
             blind = task.score(examples, [guess(example) for example in examples]) if guess else None

@@ -130,7 +130,7 @@ class ConditionalSpanHead(nn.Module):
         return SpanBeam(start_scores, starts, end_scores, ends, self._no_answer(rows, start_logits))
 
     def _start(self, rows: Tensor, allowed: Tensor) -> Tensor:
-        return self.start(rows).squeeze(-1).masked_fill(~allowed, IMPOSSIBLE)  # [B, S]
+        return self.start(rows).squeeze(-1).float().masked_fill(~allowed, IMPOSSIBLE)  # [B, S]
 
     def _end(self, rows: Tensor, start_states: Tensor, allowed: Tensor) -> Tensor:
         count, length = start_states.shape[1], rows.shape[1]
@@ -141,7 +141,7 @@ class ConditionalSpanHead(nn.Module):
             ],
             dim=-1,
         )  # [B, K, S, 2H]
-        scores = self.end(self.end_norm(torch.tanh(self.end_dense(both)))).squeeze(-1)  # [B, K, S]
+        scores = self.end(self.end_norm(torch.tanh(self.end_dense(both)))).squeeze(-1).float()  # [B, K, S]
         return scores.masked_fill(~allowed.unsqueeze(1), IMPOSSIBLE)
 
     def _no_answer(self, rows: Tensor, start_logits: Tensor) -> Tensor:

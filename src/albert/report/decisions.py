@@ -110,7 +110,7 @@ def to_decision(task: AnyTask, example: Any, prediction: Any) -> Decision:
             return _of_choice(example, prediction)
         case QuestionExample(), Answer():
             assert isinstance(task, SpanTask)
-            return _of_question(example, task.decided(prediction), unanswerable=task.unanswerable)
+            return _of_question(example, prediction, unanswerable=task.unanswerable)
         case TagExample(), Tagged():
             return _of_tags(tuple(getattr(task, "labels", ())), example, prediction)
     raise TypeError(f"no report of {type(example).__name__} and {type(prediction).__name__}")

@@ -121,7 +121,7 @@ def _curves(history: History, decided: Decided | None) -> Html:
     """Draw the loss, the deciding score, and some of the others."""
     names = list(dict.fromkeys(name for line in history.metrics for name in line if name.startswith(DEV)))
     deciding = f"{DEV}{decided.best}" if decided else next(iter(names), f"{DEV}score")
-    others = {name: _title(name) for name in names if name not in (deciding, f"{DEV}null_threshold")}
+    others = {name: _title(name) for name in names if name != deciding}
     return runs.charts(
         history,
         Chart("Loss in training", {"loss": "training"}, from_zero=True),

@@ -8,7 +8,6 @@ without answers is answered rightly by an empty text. All numbers are shares of 
 
 from __future__ import annotations
 
-import math
 import re
 import string
 from collections import Counter
@@ -55,16 +54,17 @@ def score_answer(guess: str, answers: Sequence[str], *, unanswerable: bool) -> A
 def best_threshold(scores: Sequence[float], odds: Sequence[float], *, answerable: Sequence[bool]) -> Threshold:
     """Find the null odds up to which answering gives the best mean score, as the official script does.
 
-    `scores` are those of the answers given if none were withheld. Where answering nothing is best the official script
-    says 0, which is right for probabilities only: here it is a little less than the lowest odds.
+    `scores` are those of the answers given if none were withheld. The official script takes the odds of a question for
+    the threshold, which rounding in another batch may cross, and 0 where answering nothing is best, which is right for
+    probabilities only: here it is halfway to the next question, and 1 away from the last.
     """
     order = sorted(range(len(odds)), key=lambda i: odds[i])
     total = best = float(len(answerable) - sum(answerable))  # all withheld
-    threshold = math.nextafter(odds[order[0]], -math.inf)
-    for i in order:
+    threshold = odds[order[0]] - 1.0
+    for i, after in zip(order, [*order[1:], None], strict=True):
         total += scores[i] if answerable[i] else scores[i] - 1.0
-        if total > best:
-            best, threshold = total, odds[i]
+        if total > best and (after is None or odds[after] > odds[i]):
+            best, threshold = total, odds[i] + 1.0 if after is None else (odds[i] + odds[after]) / 2
     return Threshold(threshold, best / len(scores))
 
 

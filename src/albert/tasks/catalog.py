@@ -18,6 +18,7 @@ from albert.errors import DataError, UsageError, did_you_mean
 from albert.tasks import choice_tables, conll, glue, questions, race, tag_tables, texts
 from albert.tasks.request import DataRequest, Opened
 from albert.tasks.task import Example, Task
+from albert.text.documents import ReadReport
 
 __all__ = [
     "FAMILIES",
@@ -41,7 +42,7 @@ class Family:
     names: tuple[str, ...]  # what --task takes
     open: Callable[[DataRequest, AnyTask | None], Opened]
     kinds: tuple[str, ...] = ()  # the kinds of Task that the data is for, and whose inputs `inputs` reads
-    inputs: Callable[[AnyTask, Path, Mapping[str, str]], Iterator[Example]] | None = None
+    inputs: Callable[[AnyTask, Path, Mapping[str, str], ReadReport], Iterator[Example]] | None = None
     recognise: Callable[[Path], str | None] | None = None  # the task of a path that speaks for itself
 
 
@@ -92,7 +93,10 @@ def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
     family = next(family for family in FAMILIES if name in family.names)
     if task is not None and family.kinds and task.kind not in family.kinds:
         raise UsageError(f"{request.data}: is data for {name}, the model was made for {task.kind}: choose another one")
-    return replace(family.open(request, task), name=name)
+    opened = family.open(request, task)
+    if request.class_weights and opened.task.kind != "classification":
+        raise UsageError(f"data.class_weights: only classification has them, this is {opened.task.kind}: leave it out")
+    return replace(opened, name=name)
 
 
 def official_name(name: str) -> str:
@@ -109,9 +113,11 @@ def recognise(path: Path) -> str | None:
     return next((name for family in FAMILIES if family.recognise and (name := family.recognise(path))), None)
 
 
-def read_inputs(task: AnyTask, path: Path, columns: Mapping[str, str]) -> Iterator[Example]:
+def read_inputs(
+    task: AnyTask, path: Path, columns: Mapping[str, str], report: ReadReport | None = None
+) -> Iterator[Example]:
     """Read examples to decide about, without labels, one at a time: memory does not grow with the file."""
     for family in FAMILIES:
         if task.kind in family.kinds and family.inputs is not None:
-            return family.inputs(task, path, columns)
+            return family.inputs(task, path, columns, report or ReadReport())
     raise UsageError(f"{path}: files can't be read for {task.kind} models")

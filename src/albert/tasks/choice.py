@@ -63,6 +63,7 @@ class Choice(Task[ChoiceExample, ChoiceFeature, Chosen]):
     num_choices: int = 4  # of a training example; any number can be chosen from
     max_length: int = 512
     blank: str = ""  # what a question has in place of the answer; empty: nothing
+    first_label: int | None = None  # what the numbers of choices counted from in the data it was trained on
     best: str = "accuracy"
 
     @property
@@ -129,4 +130,5 @@ class Choice(Task[ChoiceExample, ChoiceFeature, Chosen]):
         return lambda example: Chosen(commonest, example.choices[commonest], shares)
 
     def remembered(self) -> dict[str, Any]:
-        return super().remembered() | {"num_choices": self.num_choices, "blank": self.blank}
+        names = ("num_choices", "blank", "first_label")
+        return super().remembered() | {name: getattr(self, name) for name in names}

@@ -1,17 +1,19 @@
 """From tables to questions with choices: people's own data for `choice`.
 
 A row has a question, its choices (a list, or a column each), often a passage, and a label: the number of the right
-choice, its letter, or its text. Numbers count from 0, or from 1 where the file shows it: no label is 0 and one is the
-number of choices. All rows of a data set have as many choices as its first.
+choice, its letter, or its text. Whether numbers count from 0 or from 1 the files show together, and a model remembers
+it for files that don't; what can be read in two ways is an error. All rows of a data set have as many choices as its
+first.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from albert.data.cells import SHOWN, cell, class_cell, text_cell
 from albert.data.detect import DETECT_ROWS, detect
@@ -35,41 +37,67 @@ def open_choices(request: DataRequest, task: Task[Any, Any, Any] | None) -> Open
     data = list(read_rows(request.data, on_bad=request.on_bad_row, report=report))
     found = detect(data[:DETECT_ROWS], request.data, columns=request.columns, task="choice")
     num_choices = len(choices_of(data[0], found.columns))
-    reader = ChoiceReader(found.columns, num_choices=num_choices)
     own = task or Choice(num_choices, max_length=request.max_length or MAX_LENGTH)
     if not isinstance(own, Choice):
         raise UsageError(f"{request.data}: holds questions with choices, the model was made for {own.kind}")
+    files = {request.data: data}
+    for path in (request.dev, request.test):
+        if path is not None and path not in files:
+            files[path] = list(read_rows(path, on_bad=request.on_bad_row, report=report))
+    if "label" not in found.columns:
+        raise DataError(f"{data[0].place}: no column of labels: add it, or say which it is (--columns label=NAME)")
+    unlabelled = {path for path, rows in files.items() if path == request.test and not _has_labels(rows, found.columns)}
+    labels = [label for path, rows in files.items() if path not in unlabelled for label in _labels(rows, found.columns)]
+    numbers = read_numbers(labels, request.data, known=own.first_label)
+    if task is None and any(label.number is not None for label in labels):
+        own = replace(own, first_label=numbers.first)
+    reader = ChoiceReader(found.columns, num_choices=num_choices, numbers=numbers)
 
     def read(path: Path) -> list[ChoiceExample]:
-        rows = data if path == request.data else list(read_rows(path, on_bad=request.on_bad_row, report=report))
+        rows, labelled = files[path], path not in unlabelled
         if not rows:
             raise DataError(f"{path}: no rows: there must be at least one below the header")
-        labelled = path != request.test or found.columns.get("label") in rows[0].values
-        if labelled and "label" not in found.columns:
-            raise DataError(f"{rows[0].place}: no column of labels: add it, or say which it is (--columns label=NAME)")
-        base = replace(reader, base=find_base(rows, found.columns) if labelled else 0)
         used = {role: name for role, name in found.columns.items() if labelled or role != "label"}
-        return sift_rows(rows, used, lambda row: base.example(row, labelled=labelled), request.on_problem)
+        return sift_rows(rows, used, lambda row: reader.example(row, labelled=labelled), request.on_problem)
 
     notes = list(found.reasons)
+    if any(label.number is not None for label in labels):
+        read_as = f"numbers of choices, from {numbers.first}" if numbers.places else "texts of choices"
+        notes.append(f"the labels that are numbers: {read_as}")
     opened = open_files(
         request, own, read=read, key=_key, evaluated=task is not None, columns=found.columns, notes=notes
     )
     return replace(opened, notes=[*notes, *report.lines()])
 
 
-def read_choices(task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str]) -> Iterator[ChoiceExample]:
+def read_choices(
+    task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str], report: ReadReport
+) -> Iterator[ChoiceExample]:
     """Read questions with choices, one at a time; labels are not looked at."""
     assert isinstance(task, Choice)
     if is_race(path):
         yield from read_race(path, labelled=False)
         return
     reader: ChoiceReader | None = None
-    for row in read_rows(path):
+    for row in read_rows(path, report=report):
         if reader is None:
             told = {role: name for role, name in columns.items() if role != "label"}
             reader = ChoiceReader(detect([row], path, columns=told, task="choice").columns)
         yield reader.example(row, labelled=False)
+
+
+class Numbers(NamedTuple):
+    """How labels that are numbers are meant: as places of choices, counted from `first`, or as texts of choices."""
+
+    first: int = 0
+    places: bool = True
+
+
+class _Label(NamedTuple):
+    number: int | None
+    is_text: bool  # of a column of texts: a number of JSON or Parquet is never the text of a choice
+    choices: tuple[str, ...]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -78,7 +106,7 @@ class ChoiceReader:
 
     columns: Mapping[str, str]
     num_choices: int | None = None  # that every row must have; None: any
-    base: int = 0  # what labels count from
+    numbers: Numbers = field(default_factory=Numbers)
 
     def example(self, row: Row, *, labelled: bool) -> ChoiceExample:
         """Make an example of a row."""
@@ -95,17 +123,18 @@ class ChoiceReader:
         )
 
     def _target(self, row: Row, choices: tuple[str, ...]) -> int:
-        label = class_cell(row, "label", self.columns)
-        if label in choices:
+        label, first = class_cell(row, "label", self.columns), self.numbers.first
+        number = _number(label)
+        if label in choices and (number is None or not self.numbers.places):
             return choices.index(label)
         letters = LETTERS[: len(choices)]
-        if label is not None and label.isdecimal() and 0 <= int(label) - self.base < len(choices):
-            return int(label) - self.base
+        if number is not None and self.numbers.places and 0 <= number - first < len(choices):
+            return number - first
         if label is not None and len(label) == 1 and label.upper() in letters:
             return letters.index(label.upper())
         raise DataError(
-            f"{row.place}: label {label!r} is no choice: it must be a number from {self.base} to "
-            f"{self.base + len(choices) - 1}, a letter from A to {letters[-1]}, or the text of a choice"
+            f"{row.place}: label {label!r} is no choice: it must be a number from {first} to "
+            f"{first + len(choices) - 1}, a letter from A to {letters[-1]}, or the text of a choice"
         )
 
 
@@ -115,23 +144,76 @@ def choices_of(row: Row, columns: Mapping[str, str]) -> tuple[str, ...]:
     if name not in row.values and "," in name:
         return tuple(text_cell(row, "choices", {"choices": one}) for one in name.split(","))
     value = cell(row, "choices", columns)
+    if isinstance(value, str) and value.lstrip().startswith("["):  # a list in a cell of .csv
+        with suppress(ValueError):
+            value = json.loads(value)
     if not isinstance(value, list) or len(value) < 2 or not all(isinstance(one, str) and one.strip() for one in value):
         raise DataError(
             f"{row.place}: column {name!r} holds {str(value)[:SHOWN]!r}, must be a list of at least "
-            "two texts that are not empty"
+            "two texts that are not empty; in a .csv, a JSON list or a column a choice (choice0, choice1, …)"
         )
     return tuple(value)
 
 
-def find_base(rows: Sequence[Row], columns: Mapping[str, str]) -> int:
-    """Tell whether the numbers of choices count from 0 or from 1."""
-    numbers: list[tuple[int, int]] = []
+def read_numbers(labels: Sequence[_Label], path: Path, *, known: int | None) -> Numbers:
+    """Tell how the numbers among the labels of a data set are meant; `known` is what a model was trained with."""
+    numbers = [(label, label.number) for label in labels if label.number is not None]
+    if not numbers:
+        return Numbers(known or 0)
+    if all(label.is_text and label.text in label.choices for label in labels):
+        only = len(numbers) == len(labels)
+        return _texts_or_places(numbers, path, known=known) if only else Numbers(places=False)
+    return Numbers(_first(numbers, path, known=known))
+
+
+def _first(numbers: Sequence[tuple[_Label, int]], path: Path, *, known: int | None) -> int:
+    if any(number == 0 for _, number in numbers):
+        return 0
+    if any(number >= len(label.choices) for label, number in numbers):
+        return 1
+    if known is not None:
+        return known
+    most = max(len(label.choices) for label, _ in numbers)
+    raise DataError(
+        f"{path}: the labels are numbers and none is 0 or {most}, the number of choices: whether they count from 0 or "
+        "from 1 can't be told: write them as letters (A, B, …)"
+    )
+
+
+def _texts_or_places(numbers: Sequence[tuple[_Label, int]], path: Path, *, known: int | None) -> Numbers:
+    """Choose where every label is also the text of a choice: the numbers may be answers, or count the choices."""
+    try:
+        first = _first(numbers, path, known=known)
+    except DataError:
+        return Numbers(places=False)
+    places = [number - first for _, number in numbers]
+    if any(not 0 <= place < len(label.choices) for (label, _), place in zip(numbers, places, strict=True)):
+        return Numbers(places=False)
+    texts = [label.choices.index(label.text) for label, _ in numbers]
+    if texts == places:
+        return Numbers(first)
+    raise DataError(
+        f"{path}: the labels are numbers, and so are the choices: whether a label counts the choices or is the text of "
+        "one can't be told: write them as letters (A, B, …)"
+    )
+
+
+def _labels(rows: Sequence[Row], columns: Mapping[str, str]) -> Iterator[_Label]:
+    """Give the labels that can be read; what is wrong with others is told when their rows become examples."""
     for row in rows:
-        with suppress(DataError):  # which is told when the row becomes an example
-            label, count = class_cell(row, "label", columns), len(choices_of(row, columns))
-            if label is not None and label.isdecimal():
-                numbers.append((int(label), count))
-    return int(all(number > 0 for number, _ in numbers) and any(number == count for number, count in numbers))
+        with suppress(DataError):
+            text = class_cell(row, "label", columns)
+            if text is not None:
+                written = isinstance(row.values[columns["label"]], str)
+                yield _Label(_number(text), written, choices_of(row, columns), text)
+
+
+def _number(label: str | None) -> int | None:
+    return int(label) if label is not None and label.isdecimal() else None
+
+
+def _has_labels(rows: Sequence[Row], columns: Mapping[str, str]) -> bool:
+    return bool(rows) and columns["label"] in rows[0].values
 
 
 def _key(example: ChoiceExample) -> str:

@@ -24,6 +24,7 @@ from albert.tasks.span import CONDITIONAL, PLAIN, AnswerText, QuestionExample, S
 from albert.tasks.splits import divide, fingerprint
 from albert.tasks.squad import checked_answer, read_squad
 from albert.tasks.task import Task
+from albert.text.documents import ReadReport
 
 NAMES: dict[str, tuple[str, ...]] = {  # role -> usual names of its column, without case and underscores
     "context": ("context", "passage", "paragraph", "text"),
@@ -104,7 +105,7 @@ def _read_part(path: Path, request: DataRequest, *, labelled: bool | None) -> li
 
 
 def read_question_inputs(
-    task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str]
+    task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str], report: ReadReport
 ) -> Iterator[QuestionExample]:
     """Read questions to answer, one at a time; answers are not looked at."""
     assert isinstance(task, SpanTask)
@@ -112,7 +113,7 @@ def read_question_inputs(
         yield from read_squad(path, labelled=False)
         return
     reader: _RowReader | None = None
-    for row in read_rows(path):
+    for row in read_rows(path, report=report):
         reader = reader or _RowReader(row, columns, labelled=False)
         yield reader.example(row)
 
@@ -219,6 +220,8 @@ def _group(examples: Sequence[QuestionExample]) -> tuple[str, Callable[[Question
         "article": lambda example: example.article or example.passage,
         "passage": lambda example: example.passage,
     }
+    if not any(example.article for example in examples):
+        del rules["article"]
     for name, rule in rules.items():
         if len(set(map(rule, examples))) > 1:
             return name, rule

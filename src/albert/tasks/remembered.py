@@ -1,8 +1,9 @@
 """The task of a model folder: what fine-tuning writes into `task.json`, and the task made again from it.
 
-`task.json` holds the kind of task, the settings that a decision depends on and the columns it was trained on; labels
-are in config.json, where everybody looks for them. A folder without it, as transformers writes, gives a task too: by
-its head, its problem type and its labels. Nothing in the file is trusted: a value of a wrong kind is refused by name.
+`task.json` holds the kind and name of the task, the settings that a decision depends on and the columns it was trained
+on; labels are in config.json, where everybody looks for them. A folder without it, as transformers writes, gives a task
+too: by its head, its problem type and its labels. Nothing in the file is trusted: a value of a wrong kind is refused by
+name.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ class Remembered:
 
     task: AnyTask
     columns: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""  # what it was trained as: sst-2, classification; empty where nobody said
 
 
-def task_json(task: AnyTask, *, columns: Mapping[str, str] | None = None) -> dict[str, Any]:
+def task_json(task: AnyTask, *, name: str = "", columns: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Give the contents of task.json."""
-    return {"kind": task.kind, **task.remembered(), "columns": dict(columns or {})}
+    return {"kind": task.kind, "name": name, **task.remembered(), "columns": dict(columns or {})}
 
 
 def read_task(folder: Path, config: AlbertConfig, heads: Sequence[str]) -> Remembered | None:
@@ -53,9 +55,11 @@ def read_task(folder: Path, config: AlbertConfig, heads: Sequence[str]) -> Remem
         kind, settings = _by_heads(config, heads)
         return Remembered(_build(kind, settings, config, source=folder)) if kind else None
     values = read_json(path)
-    kind, columns = values.pop("kind", None), values.pop("columns", {})
+    kind, name, columns = values.pop("kind", None), values.pop("name", ""), values.pop("columns", {})
     if not isinstance(kind, str) or kind not in KINDS:
         raise ModelError(f"{path}: kind={kind!r} is no task: {did_you_mean(str(kind), KINDS)}")
+    if not isinstance(name, str):
+        raise ModelError(f"{path}: name={name!r} must be the name of a task")
     if not isinstance(columns, dict) or not all(isinstance(name, str) for name in columns.values()):
         raise ModelError(f"{path}: columns={columns!r} must map roles to the names of columns")
     task = _build(kind, values, config, source=path)
@@ -63,7 +67,7 @@ def read_task(folder: Path, config: AlbertConfig, heads: Sequence[str]) -> Remem
         raise ModelError(
             f"{path}: a {kind} task needs the head '{task.head}', the model has: {', '.join(heads) or 'none'}"
         )
-    return Remembered(task, columns)
+    return Remembered(task, columns, name)
 
 
 def _by_heads(config: AlbertConfig, heads: Sequence[str]) -> tuple[str | None, dict[str, Any]]:

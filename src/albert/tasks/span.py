@@ -147,12 +147,9 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
         return self._answer(candidates, min(float(no_answer) for *_, no_answer in outputs))
 
     def score(self, examples: Sequence[QuestionExample], predictions: Sequence[Answer]) -> dict[str, float]:
-        """Score by SQuAD's rules; a threshold that is not chosen yet is first chosen on these very questions."""
-        task = self.settled(examples, predictions)
-        answers = [task.decided(given) for given in predictions]
         each = [
             score_answer(answer.text, _texts(example), unanswerable=self.unanswerable)
-            for example, answer in zip(examples, answers, strict=True)
+            for example, answer in zip(examples, predictions, strict=True)
         ]
         scores = {
             "f1": float(np.mean([one.f1 for one in each])),
@@ -164,8 +161,7 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
             if some := [one for one, example in zip(each, examples, strict=True) if bool(example.answers) == wanted]:
                 scores[f"{name}_f1"] = float(np.mean([one.f1 for one in some]))
                 scores[f"{name}_exact"] = float(np.mean([one.exact for one in some]))
-        assert task.null_threshold is not None
-        return scores | {"null_threshold": task.null_threshold}
+        return scores
 
     def settled(self, examples: Sequence[QuestionExample], predictions: Sequence[Answer]) -> Self:
         """Choose the null threshold that gives the best F1, unless there is one already or none is needed."""

@@ -45,8 +45,9 @@ def divide(
         train, dev = [train[i] for i in kept], {"dev": [train[i] for i in aside]}
     train_keys = [key(example) for example in train]
     dev_keys = {name: [key(example) for example in examples] for name, examples in dev.items()}
-    for name, examples in dev.items():
-        if found := shared(train_keys, dev_keys[name]):
+    for name, examples in [*dev.items(), *test.items()] if train else []:
+        keys = dev_keys[name] if examples is dev.get(name) else [key(example) for example in examples]
+        if found := shared(train_keys, keys):
             first = found[0]
             notes.append(
                 f"warning: {len(found):,} of {len(examples):,} rows of {name} are in the training data too, the first: "

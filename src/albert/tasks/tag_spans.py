@@ -34,20 +34,24 @@ def has_spans(tags: Iterable[str]) -> bool:
 def scheme_of(sentences: Iterable[Sequence[str]]) -> str:
     """Name the scheme that tag sequences are written in: IOB1, IOB2, IOBES, BILOU, or "none" for tags without spans."""
     positions: set[str] = set()
-    lonely_inside = False  # an I that begins a span: only IOB1 writes that
+    lonely_inside = lonely_begin = 0  # an I that begins a span: only IOB1 writes that; a B that no span is before
     seen: set[str] = set()
     for tags in sentences:
         seen.update(tags)
         for before, tag in zip([OUTSIDE, *tags], tags, strict=False):
             position, kind = _split(tag)
             positions.add(tag[:1])
-            lonely_inside |= position == "I" and (before == OUTSIDE or _split(before)[1] != kind)
+            alone = before == OUTSIDE or _split(before)[1] != kind
+            lonely_inside += position == "I" and alone
+            lonely_begin += position == "B" and alone
     if not has_spans(seen):
         return "none"
     if positions & {"L", "U"}:
         return "BILOU"
     if positions & {"E", "S"}:
         return "IOBES"
+    if lonely_inside and lonely_begin:
+        return f"IOB2, but {lonely_inside:,} of {lonely_inside + lonely_begin:,} spans begin with I"
     return "IOB1" if lonely_inside else "IOB2"
 
 

@@ -60,16 +60,18 @@ def open_tags(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
     return replace(opened, notes=[*notes, *report.lines()])
 
 
-def read_words(task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str]) -> Iterator[TagExample]:
+def read_words(
+    task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str], report: ReadReport
+) -> Iterator[TagExample]:
     """Read sentences to tag, one at a time: words of CoNLL files and of tables with tokens; else a text is cut."""
     assert isinstance(task, Tagging)
     name = columns.get("tokens", COLUMNS["tokens"])
     if conll_name(path):
-        for row in read_conll(path, tagged=False):
+        for row in read_conll(path, tagged=False, report=report):
             yield TagExample(tuple(row.values["tokens"]), place=row.place)
         return
     text: Mapping[str, str] | None = None
-    for row in read_rows(path):
+    for row in read_rows(path, report=report):
         if "tokens" in columns or name in row.values:
             yield TagExample(tuple(items_cell(row, "tokens", {"tokens": name})), place=row.place)
         else:

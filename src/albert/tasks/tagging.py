@@ -9,9 +9,11 @@ nothing of files.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +29,7 @@ from albert.tasks.task import Example, Feature, Task, join_segments
 from albert.tasks.windows import best_context, window_spans
 from albert.tokenizer import Tokenizer
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+_JOINERS = "\u200c\u200d"  # inside words of Persian and of India's scripts
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,16 @@ class Tagged:
     spans: tuple[TaggedSpan, ...]
 
 
+@cache
+def _word_pattern() -> re.Pattern[str]:
+    """Give what finds words and punctuation marks; accents and vowel signs, which \\w leaves out, belong to a word."""
+    marks = "".join(chr(n) for n in range(0x300, 0x110000) if unicodedata.category(chr(n)).startswith("M"))
+    return re.compile(rf"\w[\w{marks}{_JOINERS}]*|[^\w\s]")
+
+
 def split_words(text: str) -> TagExample:
     """Cut plain text into words and punctuation marks, keeping where they stand."""
-    found = list(_WORD.finditer(text))
+    found = list(_word_pattern().finditer(text))
     return TagExample(tuple(word[0] for word in found), text=text, offsets=tuple(word.span() for word in found))
 
 

@@ -100,8 +100,12 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
         """Give the task with the settings that are chosen on dev (from when on a question has no answer)."""
         return self
 
+    def decided(self, prediction: PredictionT) -> PredictionT:
+        """Decide again by the settings of this task what was decided before they were chosen."""
+        return prediction
+
     def blind(self, examples: Sequence[ExampleT]) -> Callable[[ExampleT], PredictionT] | None:
-        """Give the best decision that reads no text (the majority class of these examples); None: there is none."""
+        """Give the best decision that reads no text (the best class of these examples); None: there is none."""
         return None
 
     def remembered(self) -> dict[str, Any]:

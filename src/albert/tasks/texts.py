@@ -82,6 +82,12 @@ def open_texts(request: DataRequest, task: Task[Any, Any, Any] | None, *, fixed:
     start: TextTask = fixed or _start(found.task, request)
     opened = open_tables(request, start, train=table, dev=dev, test=test)
     if isinstance(opened.task, Regression) and not fixed and opened.splits.train:  # STS-B stays as everybody trains it
+        if len({example.target for example in opened.splits.train}) == 1:
+            value = opened.splits.train[0].target
+            raise DataError(
+                f"{request.data}: column {found.columns['label']!r} is {value} in all rows to train on: there is "
+                "nothing to learn: add rows with other numbers, or name the right column (--columns label=NAME)"
+            )
         opened = replace(opened, task=opened.task.fitted(opened.splits.train))
     quoted = quoting_notes(table.path, (example.text for example in opened.splits.train))
     return replace(opened, notes=[*found.reasons, *opened.notes, *quoted])
@@ -121,9 +127,10 @@ def open_tables(
     separator = None
     if isinstance(task, MultiLabel):
         separator = find_separator([*train_rows, *(row for rows in dev_rows.values() for row in rows)], columns)
+    fixed = bool(train and not isinstance(task, Regression) and task.labels)  # by the task, as those of GLUE are
     if train and not isinstance(task, Regression) and not task.labels:
         task = replace(task, labels=find_classes(task.kind, train_rows, columns, separator=separator))
-    targets = Targets(task.kind, () if isinstance(task, Regression) else task.labels, separator)
+    targets = Targets(task.kind, () if isinstance(task, Regression) else task.labels, separator, fixed=fixed)
     train_set = reading.examples(train_rows, columns, targets)
     dev_sets = {name: reading.examples(rows, dev[name].columns, targets) for name, rows in dev_rows.items()}
     test_sets = {
@@ -189,11 +196,13 @@ def _with_counts(
     return task
 
 
-def read_texts(task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str]) -> Iterator[TextExample]:
+def read_texts(
+    task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str], report: ReadReport
+) -> Iterator[TextExample]:
     """Read texts to decide about, one at a time: labels are not looked at, and empty texts are allowed."""
     assert isinstance(task, TextTask)
     found: Mapping[str, str] | None = None
-    for row in read_rows(path):
+    for row in read_rows(path, report=report):
         if found is None:
             found = find_columns(row, columns)
         yield _example(row, found, None)

@@ -14,6 +14,7 @@ says what it was tried on.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -77,9 +78,14 @@ def table_row(name: str, task: Task[Any, Any, Any], *, model: str) -> Row | None
     """Find the row for a task and a model, if the table has one."""
     key = "squad 2.0" if name == "squad" and getattr(task, "unanswerable", False) else name
     row = TABLE_14.get(key)
-    if row is None or "v1" in model.lower():
+    if row is None or (_says(model, 1) and not _says(model, 2)):
         return row
     return replace(row, **V2_CHANGES.get(key, {}))  # type: ignore[arg-type]
+
+
+def _says(model: str, version: int) -> bool:
+    """Tell whether a name or path says v1 or v2: as a word, and not as v1.1 or v10."""
+    return re.search(rf"(?<![a-z0-9])v{version}(?!\.?[0-9])", model.lower()) is not None
 
 
 def by_table(row: Row, examples: int) -> Values:
