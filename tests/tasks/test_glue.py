@@ -136,6 +136,15 @@ def test_a_wrong_label_of_a_task_with_fixed_classes_is_no_matter_of_other_rows(m
         open_data(DataRequest(made / "MNLI"))
 
 
+def test_a_score_of_sts_b_that_can_not_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "STS-B").mkdir()
+    rows = [f"a ship {i}\ta boat {i}\t{score}\n" for i, score in enumerate((0, 5, 2.5, 7.5))]
+    for name in ("train.tsv", "dev.tsv"):
+        (tmp_path / "STS-B" / name).write_text("sentence1\tsentence2\tscore\n" + "".join(rows))
+    with pytest.raises(DataError, match=r"train.tsv:5: score 7.5 must be from 0 to 5"):
+        open_data(DataRequest(tmp_path / "STS-B"))
+
+
 def test_the_best_blind_decision_is_that_of_the_score_not_always_the_majority() -> None:
     examples = [TextExample("a", "b", target=int(i < 3)) for i in range(10)]
     qqp, sst = glue_task("qqp"), glue_task("sst-2")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from albert.tasks.texts import Table, TextTask, open_tables, open_texts
 
 AnyTask = Task[Any, Any, Any]
 
+SCALE = (0.0, 5.0)  # of STS-B
 BINARY = ("0", "1")
 RTE_LABELS = ("entailment", "not_entailment")
 NLI_LABELS = ("entailment", "neutral", "contradiction")
@@ -103,6 +105,17 @@ def open_glue(request: DataRequest, task: AnyTask | None) -> Opened:
     """Open a GLUE folder or one of its files, or any other table for a task of GLUE: with its classes and score."""
     name = request.task or glue_name(request.data)
     assert name is not None, "the catalogue asks for GLUE only by name or for its folders"
+    opened = _open(request, task, name)
+    if name == "sts-b":
+        for example in chain(opened.splits.train, *opened.splits.dev.values()):
+            if not SCALE[0] <= example.target <= SCALE[1]:
+                request.on_problem(
+                    DataError(f"{example.place}: score {example.target:g} must be from 0 to 5: correct it or remove it")
+                )
+    return opened
+
+
+def _open(request: DataRequest, task: AnyTask | None, name: str) -> Opened:
     layout, own = LAYOUTS[name], glue_task(name, max_length=request.max_length)
     check_roles(request.columns, name)
     layout = replace(layout, columns={**layout.columns, **request.columns})

@@ -16,7 +16,7 @@ from pathlib import Path
 from albert.errors import UsageError
 from albert.files import atomic_write
 from albert.tasks.classification import Label, Number
-from albert.tasks.glue import LAYOUTS
+from albert.tasks.glue import LAYOUTS, SCALE
 
 FILES = {
     ("cola", "test"): "CoLA.tsv",
@@ -44,7 +44,6 @@ SIZES = {  # rows of the official test sets
     "WNLI.tsv": 146,
     "AX.tsv": 1104,
 }
-SCALE = (0.0, 5.0)  # of STS-B
 MEMBER_LIMIT = 64 * 2**20  # bytes; QQP's file has 5 MB
 
 
