@@ -77,7 +77,6 @@ def run_once(
             except BadLoss as problem:
                 if not one_of_several:
                     raise
-                world.wait()
                 outcome = _exploded(prepared, out, settings, str(problem), world=world)
             if world.is_first:
                 write_json(out / SUMMARY, asdict(outcome))
