@@ -89,6 +89,9 @@ def test_numbers_that_are_both_texts_and_places_are_refused_unless_both_mean_the
     mixed = [row("2", ["3", "2", "1"]), row("b", ["a", "b", "c"]), row("1", ["3", "2", "1"])]
     opened = open_data(DataRequest(table(tmp_path / "z.jsonl", mixed)), task=Choice(3))
     assert [e.target for e in opened.splits.dev["dev"]] == [1, 1, 2], "all are texts of choices"
+    trained = open_data(DataRequest(tmp_path / "z.jsonl", dev=tmp_path / "z.jsonl")).task
+    assert isinstance(trained, Choice)
+    assert trained.first_label is None, "nothing was counted"
 
 
 def test_a_list_of_choices_may_stand_in_a_cell(tmp_path: Path) -> None:

@@ -54,10 +54,9 @@ def predict(
     from albert.inference.records import check_output, decide_records, output_format
     from albert.text.documents import ReadReport
 
-    if out is not None:
-        output_format(out)  # a wrong name is said before anything is loaded
     path = _input_path(source)
-    if out is not None:
+    if out is not None:  # a wrong name is said before anything is loaded
+        output_format(out)
         check_output("--out", out, path)
     loaded = load(model)
     what = _what(loaded, task)
@@ -140,15 +139,16 @@ def _example(what: str, text: str, *, pair: str | None, question: str | None, ch
 
 def _check_extras(model: Model, what: str, *, pair: str | None, question: str | None, choices: list[str]) -> None:
     """Refuse what the task has no use for, and one text where it was trained on two."""
-    asks, chooses = what in ("span", "choice"), what == "choice"
-    for option, given, used in (
-        ("--pair", pair is not None, what in ("classification", "multi-label", "regression")),
-        ("--question", question is not None, asks),
-        ("--choice", bool(choices), chooses),
+    from albert.data.targets import KINDS
+
+    for option, given, users in (
+        ("--pair", pair is not None, KINDS),
+        ("--question", question is not None, ("span", "choice")),
+        ("--choice", bool(choices), ("choice",)),
     ):
-        if given and not used:
+        if given and what not in users:
             raise UsageError(f"{option}: {what} has no use for it: leave it out")
-    if not asks and what not in OTHERS and (problem := model.pair_problem(given=pair is not None)):
+    if what in KINDS and (problem := model.pair_problem(given=pair is not None)):
         raise UsageError(f"{model.name} {problem} (--pair)")
 
 

@@ -44,7 +44,7 @@ def evaluate_task(
     task = model.task if request.max_length is None else _shortened(model, request.max_length)
     opened = open_data(request, task=task)
     if "text" in opened.columns and (problem := model.pair_problem(given="pair" in opened.columns)):
-        raise DataError(f"{request.data}: {name} {problem} (--columns text=NAME --columns pair=NAME)")
+        raise DataError(f"{request.data}: {name} {problem} (--columns text=NAME, and pair=NAME for two)")
     _check_outputs(task, opened.name, predictions=predictions, submission=submission)
     facts: dict[str, Any] = {"model": name, "task": opened.name, "fingerprint": opened.fingerprint}
     if dry_run:

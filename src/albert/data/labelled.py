@@ -116,7 +116,7 @@ def _table_rows(
                 f"{source.path}:{header_line}: the header holds NUL characters, as UTF-16 read as UTF-8 does: "
                 "save the file as UTF-8"
             )
-        if source.format in ("csv", "tsv") and header and header[0].lstrip().startswith("{"):
+        if header and header[0].lstrip().startswith("{"):
             raise DataError(f"{source.path}:{header_line}: JSON where the names of columns must be: name it .jsonl")
         names = [mend(name, source, header_line, report).strip() for name in header]
         _check_header(names, f"{source.path}:{header_line}")

@@ -54,9 +54,14 @@ class Targets:
         number = self._numbers.get(name, self._numbers.get(name.casefold()))
         if number is None:
             shown = ", ".join(map(repr, self.labels[:10])) + (", …" if len(self.labels) > 10 else "")
-            fix = "the labels of the training data: correct it, or train on rows that have it"
-            fix = "the labels of this task: correct it or remove the row" if self.fixed else fix
-            raise DataError(f"{row.place}: label {name!r} is none of {shown}, {fix}")
+            raise DataError(
+                f"{row.place}: label {name!r} is none of {shown}, the labels of "
+                + (
+                    "this task: correct it or remove the row"
+                    if self.fixed
+                    else "the training data: correct it, or train on rows that have it"
+                )
+            )
         return number
 
 
@@ -69,7 +74,7 @@ def find_separator(rows: Iterable[Row], columns: Mapping[str, str]) -> str | Non
 def find_classes(
     kind: str, rows: Sequence[Row], columns: Mapping[str, str], *, separator: str | None
 ) -> tuple[str, ...]:
-    """Collect the classes of the training rows; a label that breaks a rule is for `Targets.of` to name."""
+    """Collect the classes of the training rows; a label that breaks a rule is named here if too few are left."""
     names: set[str] = set()
     problems: list[DataError] = []
     for row in rows:

@@ -95,9 +95,9 @@ def run_seeds(
                 if outcome.problem is None:
                     break
         result = _gather(prepared, out, runs)
-        if world.is_first and result.chosen.score is None:
-            raise BadLoss(f"{out}: no run came to an evaluation: {result.chosen.problem}")
         if world.is_first:
+            if result.chosen.score is None:
+                raise BadLoss(f"{out}: no run came to an evaluation: {result.chosen.problem}")
             _keep_best(prepared, out, result)
     return result
 

@@ -33,7 +33,7 @@ def read_examples(model: Model, path: Path, told: Mapping[str, str], report: Rea
     examples = read_inputs(model.task, path, _known_columns(model.columns, path) | dict(told), report)
     first = next(examples, None)
     if isinstance(first, TextExample) and (problem := model.pair_problem(given=first.pair is not None)):
-        raise DataError(f"{first.place}: {model.name} {problem} (--columns text=NAME --columns pair=NAME)")
+        raise DataError(f"{first.place}: {model.name} {problem} (--columns text=NAME, and pair=NAME for two)")
     return chain([] if first is None else [first], examples)
 
 

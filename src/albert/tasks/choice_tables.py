@@ -49,7 +49,8 @@ def open_choices(request: DataRequest, task: Task[Any, Any, Any] | None) -> Open
     unlabelled = {path for path, rows in files.items() if path == request.test and not _has_labels(rows, found.columns)}
     labels = [label for path, rows in files.items() if path not in unlabelled for label in _labels(rows, found.columns)]
     numbers = read_numbers(labels, request.data, known=own.first_label)
-    if task is None and any(label.number is not None for label in labels):
+    counted = any(label.number is not None for label in labels)
+    if task is None and counted and numbers.places:
         own = replace(own, first_label=numbers.first)
     reader = ChoiceReader(found.columns, num_choices=num_choices, numbers=numbers)
 
@@ -61,7 +62,7 @@ def open_choices(request: DataRequest, task: Task[Any, Any, Any] | None) -> Open
         return sift_rows(rows, used, lambda row: reader.example(row, labelled=labelled), request.on_problem)
 
     notes = list(found.reasons)
-    if any(label.number is not None for label in labels):
+    if counted:
         read_as = f"numbers of choices, from {numbers.first}" if numbers.places else "texts of choices"
         notes.append(f"the labels that are numbers: {read_as}")
     opened = open_files(
@@ -159,43 +160,32 @@ def read_numbers(labels: Sequence[_Label], path: Path, *, known: int | None) -> 
     """Tell how the numbers among the labels of a data set are meant; `known` is what a model was trained with."""
     numbers = [(label, label.number) for label in labels if label.number is not None]
     if not numbers:
-        return Numbers(known or 0)
-    if all(label.is_text and label.text in label.choices for label in labels):
-        only = len(numbers) == len(labels)
-        return _texts_or_places(numbers, path, known=known) if only else Numbers(places=False)
-    return Numbers(_first(numbers, path, known=known))
+        return Numbers()
+    first = _first(numbers, known=known)
+    if all(label.is_text and label.text in label.choices for label in labels):  # they may be answers themselves
+        places = [number - first for _, number in numbers] if first is not None else []
+        fit = all(0 <= place < len(label.choices) for (label, _), place in zip(numbers, places, strict=False))
+        if first is None or not fit or len(numbers) < len(labels):
+            return Numbers(places=False)
+        if places != [label.choices.index(label.text) for label, _ in numbers]:
+            raise DataError(
+                f"{path}: the labels are numbers, and so are the choices: whether a label counts the choices or is the "
+                "text of one can't be told: write them as letters (A, B, …)"
+            )
+    if first is None:
+        most = max(len(label.choices) for label, _ in numbers)
+        raise DataError(
+            f"{path}: the labels are numbers and none is 0 or {most}, the number of choices: whether they count from 0 "
+            "or from 1 can't be told: write them as letters (A, B, …)"
+        )
+    return Numbers(first)
 
 
-def _first(numbers: Sequence[tuple[_Label, int]], path: Path, *, known: int | None) -> int:
+def _first(numbers: Sequence[tuple[_Label, int]], *, known: int | None) -> int | None:
+    """Tell what numbers of choices count from; None: they don't show it."""
     if any(number == 0 for _, number in numbers):
         return 0
-    if any(number >= len(label.choices) for label, number in numbers):
-        return 1
-    if known is not None:
-        return known
-    most = max(len(label.choices) for label, _ in numbers)
-    raise DataError(
-        f"{path}: the labels are numbers and none is 0 or {most}, the number of choices: whether they count from 0 or "
-        "from 1 can't be told: write them as letters (A, B, …)"
-    )
-
-
-def _texts_or_places(numbers: Sequence[tuple[_Label, int]], path: Path, *, known: int | None) -> Numbers:
-    """Choose where every label is also the text of a choice: the numbers may be answers, or count the choices."""
-    try:
-        first = _first(numbers, path, known=known)
-    except DataError:
-        return Numbers(places=False)
-    places = [number - first for _, number in numbers]
-    if any(not 0 <= place < len(label.choices) for (label, _), place in zip(numbers, places, strict=True)):
-        return Numbers(places=False)
-    texts = [label.choices.index(label.text) for label, _ in numbers]
-    if texts == places:
-        return Numbers(first)
-    raise DataError(
-        f"{path}: the labels are numbers, and so are the choices: whether a label counts the choices or is the text of "
-        "one can't be told: write them as letters (A, B, …)"
-    )
+    return 1 if any(number >= len(label.choices) for label, number in numbers) else known
 
 
 def _labels(rows: Sequence[Row], columns: Mapping[str, str]) -> Iterator[_Label]:

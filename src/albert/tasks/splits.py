@@ -45,8 +45,10 @@ def divide(
         train, dev = [train[i] for i in kept], {"dev": [train[i] for i in aside]}
     train_keys = [key(example) for example in train]
     dev_keys = {name: [key(example) for example in examples] for name, examples in dev.items()}
-    for name, examples in [*dev.items(), *test.items()] if train else []:
-        keys = dev_keys[name] if examples is dev.get(name) else [key(example) for example in examples]
+    sets = [(name, examples, dev_keys[name]) for name, examples in dev.items()]
+    if train:
+        sets += [(name, examples, [key(example) for example in examples]) for name, examples in test.items()]
+    for name, examples, keys in sets:
         if found := shared(train_keys, keys):
             first = found[0]
             notes.append(
