@@ -27,7 +27,7 @@ import transformers  # isort: skip
 
 from albert.hardware import keep_memory
 from albert.model.folder import load_model, save_model
-from albert.optim import build_optimizer
+from albert.optim import OptimizerSettings, build_optimizer
 from albert.tasks.catalog import DataRequest, open_data
 from albert.tasks.finetuning import AnyTask, FinetuneJob, Items, batch_items, encode_items
 from albert.tasks.task import Feature, batch_of
@@ -94,7 +94,7 @@ def our_round(model: Albert, task: AnyTask, batches: Sequence[Batch], folder_ite
     """Give the function that takes a step on every batch, by the training loop's own functions."""
     world, settings = World(0, 1, torch.device("cpu")), TrainSettings(precision="fp32", batch_size=len(batches[0]))
     job = FinetuneJob(model, task, folder_items, settings=settings, world=world)
-    optimizer = build_optimizer("adamw", model, lr=RATE)
+    optimizer = build_optimizer(OptimizerSettings(name="adamw"), model, lr=RATE)
 
     def run() -> list[float]:
         losses = []

@@ -124,16 +124,9 @@ def pretrain(
         valid.require_tokenizer(store.tokenizer)
     with join_world(timeout_minutes=settings.train.timeout_minutes) as world:
         network = start_model(model, store, settings)
-        peak = learning_rate(
-            settings.optimizer.name,
-            settings.optimizer.lr,
-            batch_size=settings.train.batch_size,
-            steps=settings.train.steps,
-            hidden=network.config.hidden_size,
-        )
-        warm = settings.optimizer.warmup_steps
-        if warm is None:
-            warm = warmup(settings.optimizer.lr, batch_size=settings.train.batch_size, steps=settings.train.steps)
+        batch_size, steps = settings.train.batch_size, settings.train.steps
+        peak = learning_rate(settings.optimizer, batch_size=batch_size, steps=steps, hidden=network.config.hidden_size)
+        warm = warmup(settings.optimizer, batch_size=batch_size, steps=steps)
         plan = _plan(network, store, settings, peak=peak, warm=warm, world=world)
         if dry_run:
             return _with_pace(plan, network, store, settings, world=world)
@@ -149,9 +142,7 @@ def pretrain(
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
             job = PretrainJob(network, store, settings, world=world, valid=valid)
-            optimizer = build_optimizer(
-                settings.optimizer.name, network, lr=peak, weight_decay=settings.optimizer.weight_decay
-            )
+            optimizer = build_optimizer(settings.optimizer, network, lr=peak)
 
             def note(progress: Progress) -> None:
                 assert run is not None
@@ -222,7 +213,7 @@ def _with_pace(plan: Plan, model: Albert, store: TokenStore, settings: PretrainS
     model.encoder.checkpointing = settings.train.checkpointing
     pace = measure_pace(
         model,
-        build_optimizer(settings.optimizer.name, model, lr=plan.peak_rate),
+        build_optimizer(settings.optimizer, model, lr=plan.peak_rate),
         store,
         settings=settings.model_copy(update={"train": with_precision(settings.train, world.device)}),
         mean_length=plan.mean_length,

@@ -9,7 +9,7 @@ import pytest
 from albert.data.store import TokenStore
 from albert.hardware import Memory
 from albert.model import new_model, preset
-from albert.optim import build_optimizer
+from albert.optim import OptimizerSettings, build_optimizer
 from albert.settings import read_settings
 from albert.tasks import pace as module
 from albert.tasks.pace import Pace, measure_pace
@@ -35,7 +35,7 @@ def measured(store: TokenStore, *, mean_length: float = 64.0, processes: int = 1
     world = World(0, processes, model.device)
     return measure_pace(
         model,
-        build_optimizer("lamb", model, lr=0.01),
+        build_optimizer(OptimizerSettings(name="lamb"), model, lr=0.01),
         store,
         settings=settings,
         mean_length=mean_length,

@@ -15,6 +15,7 @@ from albert.data.store import TokenStore
 from albert.data.word_vectors import WordVectors, count_word_vectors
 from albert.errors import AlbertError, DataError, UsageError
 from albert.model.folder import load_model
+from albert.optim.table import OPTIMIZERS
 from albert.pretrain import Plan, Pretrained, pretrain
 from albert.settings import read_settings
 from albert.tasks import pretraining
@@ -82,7 +83,7 @@ def test_it_learns_and_writes_a_run_folder(store: TokenStore, tmp_path: Path) ->
     assert (out / "model" / "spiece.model").exists()
 
 
-@pytest.mark.parametrize("optimizer", ["lamb", "adamw"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("changes", [{}, {"train__micro_batch": 2, "model__hidden_dropout_prob": 0.1}])
 def test_a_resumed_run_is_the_uninterrupted_run_bit_for_bit(
     optimizer: str, changes: dict[str, Any], store: TokenStore, tmp_path: Path

@@ -116,7 +116,7 @@ def _train(
 
     trained = train(
         FinetuneJob(model, prepared.task, prepared.items, settings=settings.train, world=world, score=dev.score),
-        build_optimizer(settings.optimizer.name, model, lr=peak, weight_decay=settings.optimizer.weight_decay),
+        build_optimizer(settings.optimizer, model, lr=peak),
         settings=with_precision(settings.train, world.device),
         rates=settings.optimizer,
         peak=peak,
@@ -167,7 +167,7 @@ def _restore(prepared: Prepared, out: Path, *, step: int, settings: FinetuneSett
             f"{out / SUMMARY} and run the same command again, which makes the same model"
         )
     model = prepared.build(settings).to(world.device)
-    load_checkpoint(path, model, build_optimizer(settings.optimizer.name, model, lr=0.0))
+    load_checkpoint(path, model, build_optimizer(settings.optimizer, model, lr=0.0))
     dev = DevScores(model.eval(), prepared, world=world)
     dev.score(step)
     if world.is_first:

@@ -20,11 +20,12 @@ from pydantic import Field
 from albert.data.randomness import epoch_key, shuffled
 from albert.errors import DataError, UsageError
 from albert.model import Albert, Packed
+from albert.optim import OptimizerSettings
 from albert.settings import Section
 from albert.tasks.task import Example, Feature, Task, batch_of
 from albert.tokenizer import Tokenizer
 from albert.train.loop import MicroLoss
-from albert.train.settings import OptimizerSettings, TrainSettings
+from albert.train.settings import TrainSettings
 from albert.train.world import World
 
 MICRO_TOKENS = 16_384
