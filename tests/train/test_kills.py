@@ -131,6 +131,34 @@ def test_ctrl_c_saves_and_exits_130_and_the_same_command_goes_on(store_folder: P
     assert second.returncode == 130
 
 
+def test_sigterm_to_several_processes_saves_and_exits_130_without_a_traceback(
+    store_folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    words = [*command(store_folder, out, train__steps=100_000), "--processes", "2"]
+    process = subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: (out / "metrics.jsonl").exists(), process, seconds=400)
+    workers = workers_of(process)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=200)
+    assert process.returncode == 130, errors
+    assert not [pid for pid in workers if is_running(pid)]
+    said = [line for line in errors.splitlines() if "interrupted" in line]
+    assert len(said) == 1, errors
+    assert "Traceback" not in errors
+    saved = int(said[0].split("step ")[-1].split()[0])
+    assert (out / "checkpoints" / f"step-{saved:08d}").exists()
+
+
+def test_several_processes_end_with_the_exit_code_of_their_error(store_folder: Path, tmp_path: Path) -> None:
+    words = [*command(store_folder, tmp_path / "run", train__batch_size=7), "--processes=2"]
+    result = run(words)
+    assert result.returncode == 2
+    assert "error: train.batch_size=" in result.stderr
+    assert "is not a multiple of the 2 processes" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def losses(out: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
 

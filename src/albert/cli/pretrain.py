@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from albert.cli.processes import PROCESSES_HELP, run_in_processes
 from albert.cli.progress import duration, progress_line
+from albert.train.launch import is_first_process
 
 if TYPE_CHECKING:
     from albert.pretrain import Plan
@@ -35,10 +36,13 @@ def pretrain(
         str | None, typer.Option(help="TOML file of settings, or a shipped recipe: paper, laptop, one-gpu, eight-gpu.")
     ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting: --set train.steps=20000.")] = None,
+    processes: Annotated[int, typer.Option(min=1, help=PROCESSES_HELP)] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Pre-train a model on a token store: masked n-grams and sentence order."""
+    if processes > 1:
+        run_in_processes(processes)
     from albert import pretrain as stage
     from albert.data.store import TokenStore
     from albert.recipes import locate_recipe
@@ -59,7 +63,7 @@ def pretrain(
             dry_run=dry_run,
             observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
         )
-    if os.environ.get("RANK", "0") != "0":  # under torchrun, the first process speaks for all
+    if not is_first_process():
         return
     if isinstance(result, stage.Plan):
         facts: dict[str, Any] = asdict(result) | {"settings": settings.model_dump()}
