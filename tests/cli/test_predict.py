@@ -22,7 +22,7 @@ from albert.model.folder import save_model
 from albert.tasks.answer_scores import score_answer
 from albert.tasks.choice import Choice
 from albert.tasks.classification import Classification
-from albert.tasks.remembered import TASK_FILE, AnyTask, task_json
+from albert.tasks.saved_task import TASK_FILE, AnyTask, task_json
 from albert.tasks.span import SpanTask
 from albert.tasks.tagging import Tagging
 from albert.tokenizer import Tokenizer

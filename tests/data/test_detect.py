@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from albert.data.detect import detect, find_columns
-from albert.data.labelled import Row
 from albert.errors import DataError, UsageError
+from albert.labelled.detection import detect, find_columns
+from albert.labelled.rows import Row
 
 WORDS = ["the", "cat", "sat", "on", "the", "old", "mat", "and", "looked", "at", "rain"]
 

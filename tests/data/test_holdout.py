@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from albert.data.holdout import balanced_weights, content_key, copies, held_out, seeded_sample, shared
 from albert.errors import DataError, UsageError
+from albert.labelled.holdout import balanced_weights, content_key, copies, held_out, seeded_sample, shared
 
 KEYS = [f"text {number}" for number in range(1000)]
 CLASSES = ["a"] * 700 + ["b"] * 250 + ["c"] * 50

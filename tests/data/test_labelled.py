@@ -12,8 +12,8 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
-from albert.data.labelled import quoting_notes, read_rows
 from albert.errors import DataError
+from albert.labelled.rows import quoting_notes, read_rows
 from albert.text.documents import ReadReport
 
 

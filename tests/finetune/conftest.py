@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import sentencepiece
 
+from albert.finetune.job import FinetuneSettings
+from albert.labelled.request import Opened
 from albert.model import AlbertConfig, new_model
 from albert.model.folder import save_model
 from albert.settings import read_settings
 from albert.tasks.classification import Classification, TextExample
-from albert.tasks.finetuning import FinetuneSettings
-from albert.tasks.request import Opened
 from albert.tasks.task import Splits
 from albert.tokenizer import Tokenizer
 from albert.tokenizer.normalisation import Normalisation

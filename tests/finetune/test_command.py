@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from albert.cli import app
 from albert.cli.finetune import parse_columns
 from albert.errors import DataError, UsageError
-from albert.tasks.request import Opened
+from albert.labelled.request import Opened
 
 FAST = ["--set", "train.steps=20", "--set", "optimizer.lr=5e-3", "--set", "train.precision=fp32"]
 

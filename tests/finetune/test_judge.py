@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from albert.finetune.job import FinetuneSettings
 from albert.finetune.judge import Judge
 from albert.model import AlbertConfig
-from albert.tasks.finetuning import FinetuneSettings
 from albert.train.checkpoint import TrainState
 
 MakeSettings = Callable[..., FinetuneSettings]

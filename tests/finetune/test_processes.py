@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from albert.cli import app
-from albert.tasks.request import Opened
+from albert.labelled.request import Opened
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 SETTINGS = {

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from albert.errors import UsageError
+from albert.finetune.job import FinetuneSettings, _micro_batches, batch_items, encode_items
+from albert.finetune.rules import TABLE_14, resolve, resolve_length, table_row
+from albert.labelled.request import Opened
 from albert.model import preset
 from albert.settings import read_settings
 from albert.tasks.choice import Choice
 from albert.tasks.classification import Classification
-from albert.tasks.finetuning import FinetuneSettings, _micro_batches, batch_items, encode_items
-from albert.tasks.request import Opened
 from albert.tasks.span import SpanTask
 from albert.tasks.task import Feature
-from albert.tasks.tuning import TABLE_14, resolve, resolve_length, table_row
 from albert.tokenizer import Tokenizer
 
 TASK = Classification(("0", "1"))

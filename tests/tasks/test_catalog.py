@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from albert.errors import DataError, UsageError
-from albert.tasks.catalog import DataRequest, open_data, read_inputs
+from albert.labelled.catalog import DataRequest, open_data, read_inputs
 from albert.tasks.classification import Classification, MultiLabel, Regression
 from albert.tasks.scores import SCORES
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from albert.errors import DataError
-from albert.tasks.catalog import DataRequest, open_data, read_inputs
+from albert.labelled.catalog import DataRequest, open_data, read_inputs
 from albert.tasks.choice import Choice, ChoiceExample
 
 

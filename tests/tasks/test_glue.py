@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from albert.errors import DataError, UsageError
-from albert.tasks.catalog import DataRequest, open_data
+from albert.labelled.catalog import DataRequest, open_data
+from albert.labelled.glue import LAYOUTS, glue_name, glue_task
 from albert.tasks.classification import Classification, Regression, TextExample
-from albert.tasks.glue import LAYOUTS, glue_name, glue_task
 
 ROWS = {  # train, dev, test: as the README of the data says
     "CoLA": (8551, 1043, 1063),

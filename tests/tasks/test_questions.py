@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from albert.errors import DataError, UsageError
-from albert.tasks.catalog import DataRequest, open_data, read_inputs
+from albert.labelled.catalog import DataRequest, open_data, read_inputs
+from albert.labelled.squad import read_squad, write_predictions
 from albert.tasks.span import CONDITIONAL, PLAIN, Answer, AnswerText, SpanTask
-from albert.tasks.squad import read_squad, write_predictions
 
 PASSAGE = "In 1066 Duke William of Normandy won the Battle of Hastings."
 

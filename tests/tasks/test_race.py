@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from albert.errors import DataError, UsageError
-from albert.tasks.catalog import DataRequest, open_data, read_inputs
+from albert.labelled.catalog import DataRequest, open_data, read_inputs
+from albert.labelled.race import read_passage
 from albert.tasks.choice import Choice, Chosen
 from albert.tasks.classification import Regression
-from albert.tasks.race import read_passage
 
 PASSAGE: dict[str, Any] = {
     "article": "The ship came in.",

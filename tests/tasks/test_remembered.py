@@ -12,7 +12,7 @@ from albert.errors import ModelError
 from albert.model.config import AlbertConfig
 from albert.tasks.choice import Choice
 from albert.tasks.classification import Classification, MultiLabel, Regression
-from albert.tasks.remembered import TASK_FILE, AnyTask, read_task, task_json
+from albert.tasks.saved_task import TASK_FILE, AnyTask, read_task, task_json
 from albert.tasks.span import SpanTask
 from albert.tasks.tagging import Tagging
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from albert.errors import UsageError
+from albert.labelled.glue_submission import SIZES, write_submission
 from albert.tasks.classification import Label, Number
-from albert.tasks.submission import SIZES, write_submission
 
 
 def labels(*names: str) -> list[Label]:

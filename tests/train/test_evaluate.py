@@ -19,9 +19,9 @@ from albert.evaluate import EvaluationPlan, PretrainingScores, evaluate_pretrain
 from albert.model import new_model
 from albert.model.folder import load_model, save_model
 from albert.pretrain import Pretrained, pretrain
+from albert.pretrain.held_out import IntrinsicEvaluation
+from albert.pretrain.job import PretrainSettings
 from albert.settings import read_settings
-from albert.tasks.intrinsic import IntrinsicEvaluation
-from albert.tasks.pretraining import PretrainSettings
 from albert.tokenizer import Tokenizer
 from albert.train.world import World
 

@@ -10,10 +10,10 @@ from albert.data.store import TokenStore
 from albert.hardware import Memory
 from albert.model import new_model, preset
 from albert.optim import build_optimizer
+from albert.pretrain import pace as module
+from albert.pretrain.job import PretrainSettings
+from albert.pretrain.pace import Pace, measure_pace
 from albert.settings import read_settings
-from albert.tasks import pace as module
-from albert.tasks.pace import Pace, measure_pace
-from albert.tasks.pretraining import PretrainSettings
 from albert.train.world import World
 
 SMALL = {

@@ -15,10 +15,9 @@ from albert.data.store import TokenStore
 from albert.data.word_vectors import WordVectors, count_word_vectors
 from albert.errors import AlbertError, DataError, UsageError
 from albert.model.folder import load_model
-from albert.pretrain import Plan, Pretrained, pretrain
+from albert.pretrain import Plan, Pretrained, job, pretrain
+from albert.pretrain.job import PretrainSettings, count_micro_batches, phases
 from albert.settings import read_settings
-from albert.tasks import pretraining
-from albert.tasks.pretraining import PretrainSettings, count_micro_batches, phases
 from albert.train.checkpoint import newest_intact
 from albert.train.loop import Progress
 
@@ -148,7 +147,7 @@ def test_words_that_start_from_counts_begin_at_the_frequencies_and_are_not_count
         counted.append(size)
         return count_word_vectors(store, size)
 
-    monkeypatch.setattr("albert.pretrain.count_word_vectors", count)
+    monkeypatch.setattr("albert.pretrain.run.count_word_vectors", count)
     run(store, tmp_path / "noise")
     run(store, tmp_path / "counts", words="counts")
     assert metrics(tmp_path / "counts")[0]["mlm_loss"] < metrics(tmp_path / "noise")[0]["mlm_loss"] - 0.3
@@ -182,14 +181,14 @@ def test_depth_and_length_grow_and_resume_across_their_stages(store: TokenStore,
 def test_a_bad_loss_stops_the_run_and_leaves_the_checkpoint(
     store: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    true_loss = pretraining.cross_entropy
+    true_loss = job.cross_entropy
 
     def poisoned(logits: torch.Tensor, labels: torch.Tensor, *, count: float | None = None) -> torch.Tensor:
         calls.append(1)
         return true_loss(logits, labels, count=count) * (float("nan") if len(calls) == 13 else 1.0)
 
     calls: list[int] = []
-    monkeypatch.setattr(pretraining, "cross_entropy", poisoned)
+    monkeypatch.setattr(job, "cross_entropy", poisoned)
     with pytest.raises(AlbertError, match=r"step 6: the loss is nan: lower optimizer\.lr"):
         run(store, tmp_path / "stop")
     newest = newest_intact(tmp_path / "stop" / "checkpoints")

@@ -15,9 +15,9 @@ from albert.data.store import TokenStore
 from albert.errors import UsageError
 from albert.model.presets import PRESETS, full_name
 from albert.pretrain import Pretrained, pretrain
+from albert.pretrain.job import PretrainSettings
 from albert.recipes import SHIPPED, locate_recipe, shipped_recipes
 from albert.settings import read_settings
-from albert.tasks.pretraining import PretrainSettings
 
 KNOWN = "compare, eight-gpu, laptop, one-gpu, paper"
 UNTRIED = ("paper", "one-gpu", "eight-gpu")  # as a whole, and on any GPU
@@ -30,7 +30,7 @@ TINY = [
 @pytest.fixture(autouse=True)
 def little_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spend next to no time on measuring time."""
-    monkeypatch.setattr("albert.tasks.pace.BUDGET", 0.2)
+    monkeypatch.setattr("albert.pretrain.pace.BUDGET", 0.2)
 
 
 def command(store: Path, out: Path, *words: str) -> dict[str, Any]:

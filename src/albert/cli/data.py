@@ -138,7 +138,7 @@ def _check_labelled(
     data: Path, task: str | None, columns: list[str], *, dev: Path | None, test: Path | None, as_json: bool
 ) -> None:
     from albert.cli.finetune import parse_columns
-    from albert.tasks.catalog import DataRequest
+    from albert.labelled.catalog import DataRequest
 
     checks = tables.check_labelled(DataRequest(data, task, dev=dev, test=test, columns=parse_columns(columns)))
     print(_json({"checks": checks}) if as_json else "\n\n".join(tables.labelled_text(facts) for facts in checks))

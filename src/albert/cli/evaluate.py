@@ -58,7 +58,7 @@ def evaluate(
     from albert.data.store import MANIFEST, TokenStore
 
     if not (data / MANIFEST).is_file():
-        from albert.tasks.request import DataRequest
+        from albert.labelled.request import DataRequest
 
         request = DataRequest(
             data, task=task, columns=parse_columns(columns or []), max_length=length, limit_dev=examples

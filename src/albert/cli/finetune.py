@@ -41,9 +41,9 @@ def finetune(
 ) -> None:
     """Tune a model for a task: GLUE, SQuAD, RACE, or your own labelled data."""
     from albert import finetune as stage
+    from albert.finetune.job import FinetuneSettings
+    from albert.labelled.catalog import DataRequest, open_data
     from albert.settings import read_settings
-    from albert.tasks.catalog import DataRequest, open_data
-    from albert.tasks.finetuning import FinetuneSettings
 
     settings = read_settings(FinetuneSettings, file=config, assignments=set_ or [])
     request = DataRequest(

@@ -11,8 +11,8 @@ from albert.cli.stores import number_of
 from albert.errors import DataError
 
 if TYPE_CHECKING:
-    from albert.data.table_check import TableCheck
-    from albert.tasks.request import DataRequest, Opened
+    from albert.labelled.request import DataRequest, Opened
+    from albert.labelled.table_check import TableCheck
 
 CLASSES = 30  # that are shown; the others are counted
 NAME = 40  # characters of a class that are shown
@@ -20,11 +20,11 @@ NAME = 40  # characters of a class that are shown
 
 def check_labelled(request: DataRequest) -> list[dict[str, Any]]:
     """Check labelled data, every row of it."""
-    from albert.data.detect import DETECT_ROWS, detect
-    from albert.data.labelled import read_rows, sample_rows
-    from albert.data.table_check import check_table, shared_rows
-    from albert.data.targets import KINDS
-    from albert.tasks.catalog import official_name, recognise
+    from albert.labelled.catalog import official_name, recognise
+    from albert.labelled.detection import DETECT_ROWS, detect
+    from albert.labelled.rows import read_rows, sample_rows
+    from albert.labelled.table_check import check_table, shared_rows
+    from albert.labelled.targets import KINDS
 
     task = official_name(request.task) if request.task else recognise(request.data) if request.data.exists() else None
     if task not in (None, *KINDS):
@@ -46,8 +46,8 @@ def check_labelled(request: DataRequest) -> list[dict[str, Any]]:
 
 def _check_opened(request: DataRequest) -> dict[str, Any]:
     """Check data that is not a table of texts, by opening it: whatever breaks a rule is noted and passed over."""
-    from albert.data.table_check import PROBLEMS
-    from albert.tasks.catalog import open_data
+    from albert.labelled.catalog import open_data
+    from albert.labelled.table_check import PROBLEMS
 
     problems: list[str] = []
     try:

@@ -13,10 +13,10 @@ from albert.cli.progress import duration, progress_line
 from albert.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from albert.evaluate.scoring import Decided
     from albert.inference.model import Model
     from albert.inference.records import Record
-    from albert.inference.scoring import Decided
-    from albert.tasks.request import DataRequest, Opened
+    from albert.labelled.request import DataRequest, Opened
 
 TRIED = 64  # examples that are timed for a dry run
 
@@ -31,10 +31,10 @@ def evaluate_task(
     json_: bool,
 ) -> None:
     """Score a model on labelled data and show it; perhaps write its decisions."""
+    from albert.evaluate.scoring import score_splits
     from albert.inference.model import load
     from albert.inference.records import check_output
-    from albert.inference.scoring import score_splits
-    from albert.tasks.catalog import open_data
+    from albert.labelled.catalog import open_data
 
     if predictions is not None:
         check_output("--predictions", predictions, request.data)
@@ -67,7 +67,7 @@ def evaluate_task(
 def _check_outputs(task: Any, name: str, *, predictions: Path | None, submission: Path | None) -> None:
     """Refuse outputs that can't be written before anything is decided."""
     from albert.inference.records import FORMATS
-    from albert.tasks.glue import LAYOUTS
+    from albert.labelled.glue import LAYOUTS
 
     if predictions is not None and predictions.suffix not in (*FORMATS, *([""] if task.kind == "span" else [])):
         raise UsageError(f"--predictions {predictions}: the format is told by the name: end it in {', '.join(FORMATS)}")
@@ -96,8 +96,8 @@ def _plan(model: Model, opened: Opened, *, submission: bool) -> dict[str, Any]:
 def _write_predictions(path: Path, decided: Mapping[str, Decided]) -> list[str]:
     """Write decisions as records; without a suffix, those of questions in SQuAD's own format into a folder."""
     from albert.inference.records import write_records
+    from albert.labelled.squad import write_predictions
     from albert.tasks.span import QuestionExample
-    from albert.tasks.squad import write_predictions
 
     first = next(iter(decided.values()))
     if not path.suffix and isinstance(first.examples[0], QuestionExample):
@@ -117,7 +117,7 @@ def _records(decided: Mapping[str, Decided]) -> Iterator[Record]:
 
 
 def _write_submission(path: Path, opened: Opened, decided: Mapping[str, Decided]) -> list[str]:
-    from albert.tasks.submission import write_submission
+    from albert.labelled.glue_submission import write_submission
 
     tests = {name: own.predictions for name in opened.splits.test if (own := decided.get(_test_name(name)))}
     written = write_submission(path, opened.name, tests)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from albert.tasks.request import DataRequest, Opened
-from albert.tasks.splits import divide, fingerprint
+from albert.labelled.request import DataRequest, Opened
+from albert.labelled.splits import divide, fingerprint
 from albert.tasks.task import ExampleT, Task
 
 

@@ -13,14 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from albert.data.cells import cell
-from albert.data.detect import DETECT_ROWS, detect, find_columns
-from albert.data.holdout import content_key
-from albert.data.labelled import Row, read_rows
 from albert.errors import DataError, UsageError, did_you_mean
-from albert.tasks.conll import conll_name, is_conll, read_conll
-from albert.tasks.opening import open_files
-from albert.tasks.request import DataRequest, Opened, sift_rows
+from albert.labelled.cells import cell
+from albert.labelled.conll import conll_name, is_conll, read_conll
+from albert.labelled.detection import DETECT_ROWS, detect, find_columns
+from albert.labelled.holdout import content_key
+from albert.labelled.opening import open_files
+from albert.labelled.request import DataRequest, Opened, sift_rows
+from albert.labelled.rows import Row, read_rows
 from albert.tasks.tag_spans import OUTSIDE, scheme_of
 from albert.tasks.tagging import TagExample, Tagging, split_words
 from albert.tasks.task import Task

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from albert.data.labelled import Row
 from albert.errors import DataError, did_you_mean
+from albert.labelled.rows import Row
 
 SEPARATORS = ("|", ";", ",")  # between the classes of one cell, in the order in which they are looked for
 SHOWN = 60  # characters of a value in a message

@@ -13,12 +13,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from albert.data.detect import check_roles
 from albert.errors import DataError, UsageError
+from albert.labelled.detection import check_roles
+from albert.labelled.request import DataRequest, Opened
+from albert.labelled.texts import Table, TextTask, open_tables, open_texts
 from albert.tasks.classification import Classification, Regression
-from albert.tasks.request import DataRequest, Opened
 from albert.tasks.task import Task
-from albert.tasks.texts import Table, TextTask, open_tables, open_texts
 
 AnyTask = Task[Any, Any, Any]
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert.data.cells import SHOWN, cell, class_cell, text_cell
-from albert.data.detect import DETECT_ROWS, detect
-from albert.data.holdout import content_key
-from albert.data.labelled import Row, read_rows
 from albert.errors import DataError, UsageError
+from albert.labelled.cells import SHOWN, cell, class_cell, text_cell
+from albert.labelled.detection import DETECT_ROWS, detect
+from albert.labelled.holdout import content_key
+from albert.labelled.opening import open_files
+from albert.labelled.race import is_race, read_race
+from albert.labelled.request import DataRequest, Opened, sift_rows
+from albert.labelled.rows import Row, read_rows
 from albert.tasks.choice import Choice, ChoiceExample
-from albert.tasks.opening import open_files
-from albert.tasks.race import is_race, read_race
-from albert.tasks.request import DataRequest, Opened, sift_rows
 from albert.tasks.task import Task
 from albert.text.documents import ReadReport
 

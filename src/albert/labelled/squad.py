@@ -13,7 +13,7 @@ from typing import Any
 
 from albert.errors import DataError
 from albert.files import read_json, write_json
-from albert.tasks.request import OnProblem, refuse, sift
+from albert.labelled.request import OnProblem, refuse, sift
 from albert.tasks.span import Answer, AnswerText, QuestionExample
 
 LIMIT = 2**31  # bytes of a JSON file, which is read as a whole; larger data goes into .jsonl or .parquet

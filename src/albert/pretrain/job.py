@@ -21,8 +21,8 @@ from albert.data.stream import BatchStream
 from albert.errors import UsageError
 from albert.model import Albert, Packed
 from albert.model.losses import cross_entropy
+from albert.pretrain.held_out import IntrinsicEvaluation
 from albert.settings import Section
-from albert.tasks.intrinsic import IntrinsicEvaluation
 from albert.train.loop import MicroLoss
 from albert.train.settings import GrowSettings, OptimizerSettings, TrainSettings, stage_at
 from albert.train.world import World

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from albert.data.cells import check_columns, text_cell
-from albert.data.detect import Detected
-from albert.data.holdout import content_key, copies, held_out
-from albert.data.labelled import Row, quoting_notes, read_rows
-from albert.data.targets import Target, Targets, find_classes, find_separator
 from albert.errors import DataError
+from albert.labelled.cells import check_columns, text_cell
+from albert.labelled.detection import Detected
+from albert.labelled.holdout import content_key, copies, held_out
+from albert.labelled.rows import Row, quoting_notes, read_rows
+from albert.labelled.targets import Target, Targets, find_classes, find_separator
 from albert.text.documents import ReadReport
 
 PROBLEMS = 20  # that are kept; the others are counted

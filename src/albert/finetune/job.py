@@ -47,7 +47,7 @@ class LabelledSettings(Section):
 class TuneSettings(Section):
     """What only fine-tuning has."""
 
-    rule: Literal["auto", "table14", "size"] = "auto"  # where values come from that nobody gave (tasks/tuning.py)
+    rule: Literal["auto", "table14", "size"] = "auto"  # where values come from that nobody gave (finetune/rules.py)
     epochs: Annotated[float, Field(gt=0)] | None = None  # instead of train.steps
     patience: Annotated[int, Field(ge=1)] | None = None  # evaluations without a better score that end a run
     freeze: Freeze = "none"

@@ -12,10 +12,10 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from albert.data.holdout import RULE, held_out, seeded_sample, shared
 from albert.errors import DataError
 from albert.files import sha256
-from albert.tasks.request import DataRequest
+from albert.labelled.holdout import RULE, held_out, seeded_sample, shared
+from albert.labelled.request import DataRequest
 from albert.tasks.task import ExampleT, Splits
 
 

@@ -11,8 +11,8 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from albert.data.labelled import OnBad, Row, refuse
 from albert.errors import DataError
+from albert.labelled.rows import OnBad, Row, refuse
 from albert.text.documents import RECORD_LIMIT, ReadReport, mend
 from albert.text.sources import Source, open_source, source_of, text_of
 

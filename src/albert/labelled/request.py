@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from albert.data.cells import check_columns
-from albert.data.labelled import Row
 from albert.errors import DataError
+from albert.labelled.cells import check_columns
+from albert.labelled.rows import Row
 from albert.tasks.task import ExampleT, Splits, Task
 
 OnProblem = Callable[[DataError], None]

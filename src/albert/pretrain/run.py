@@ -27,9 +27,9 @@ from albert.model.locate import locate, shipped_models
 from albert.model.presets import full_name, preset
 from albert.model.vocabulary import change_vocabulary
 from albert.optim import build_optimizer, learning_rate, warmup
+from albert.pretrain.job import PretrainJob, PretrainSettings, count_micro_batches, example_settings, phases
+from albert.pretrain.pace import Pace, measure_pace
 from albert.report.writing import reported
-from albert.tasks.pace import Pace, measure_pace
-from albert.tasks.pretraining import PretrainJob, PretrainSettings, count_micro_batches, example_settings, phases
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, Trained, train
 from albert.train.run import own_run

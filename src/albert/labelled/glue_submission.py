@@ -15,8 +15,8 @@ from pathlib import Path
 
 from albert.errors import UsageError
 from albert.files import atomic_write
+from albert.labelled.glue import LAYOUTS, SCALE
 from albert.tasks.classification import Label, Number
-from albert.tasks.glue import LAYOUTS, SCALE
 
 FILES = {
     ("cola", "test"): "CoLA.tsv",

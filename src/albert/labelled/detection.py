@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from albert.data.cells import NO_CLASSES, ONE_CLASS, SEPARATORS
-from albert.data.column_names import (
+from albert.errors import DataError, UsageError, did_you_mean
+from albert.labelled.cells import NO_CLASSES, ONE_CLASS, SEPARATORS
+from albert.labelled.column_names import (
     ANSWERS,
     CHOICES,
     CONTEXTS,
@@ -30,8 +31,7 @@ from albert.data.column_names import (
     TOKENS,
     plain,
 )
-from albert.data.labelled import Row
-from albert.errors import DataError, UsageError, did_you_mean
+from albert.labelled.rows import Row
 
 DETECT_ROWS = 20_000  # rows that are enough to tell
 MANY_CLASSES = 50  # whole numbers of more values than this are a quantity, not classes

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from albert.data.cells import SEPARATORS, class_cell, classes_cell, number_cell
-from albert.data.labelled import Row
 from albert.errors import DataError
+from albert.labelled.cells import SEPARATORS, class_cell, classes_cell, number_cell
+from albert.labelled.rows import Row
 
 Target = int | float | tuple[int, ...]
 KINDS = ("classification", "multi-label", "regression")

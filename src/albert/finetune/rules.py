@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from albert.errors import UsageError
+from albert.finetune.job import FinetuneSettings
 from albert.model.config import AlbertConfig
 from albert.settings import check_settings
-from albert.tasks.finetuning import FinetuneSettings
 from albert.tasks.task import Task
 
 PAPER_WIDTH = 768  # of the paper's smallest model

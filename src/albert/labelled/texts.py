@@ -1,7 +1,7 @@
 """From tables to the tasks that decide about one text or two: classification, multi-label, regression.
 
 The classes are those of the training table, or a model's when one is evaluated; a label that is not among them is an
-error with its place. Where there is no dev table, a part of the training table is held out (data/holdout.py).
+error with its place. Where there is no dev table, a part of the training table is held out (labelled/holdout.py).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from albert.data.cells import text_cell
-from albert.data.detect import DETECT_ROWS, detect, find_columns
-from albert.data.holdout import balanced_weights, content_key
-from albert.data.labelled import OnBad, Row, quoting_notes, read_rows, sample_rows
-from albert.data.targets import Targets, find_classes, find_separator
 from albert.errors import DataError
+from albert.labelled.cells import text_cell
+from albert.labelled.detection import DETECT_ROWS, detect, find_columns
+from albert.labelled.holdout import balanced_weights, content_key
+from albert.labelled.request import DataRequest, Opened, sift_rows
+from albert.labelled.rows import OnBad, Row, quoting_notes, read_rows, sample_rows
+from albert.labelled.splits import divide, fingerprint
+from albert.labelled.targets import Targets, find_classes, find_separator
 from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
-from albert.tasks.request import DataRequest, Opened, sift_rows
-from albert.tasks.splits import divide, fingerprint
 from albert.tasks.task import Task
 from albert.text.documents import ReadReport
 

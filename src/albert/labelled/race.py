@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from albert.data.holdout import content_key
 from albert.errors import DataError, UsageError
 from albert.files import read_json
+from albert.labelled.holdout import content_key
+from albert.labelled.request import DataRequest, OnProblem, Opened, refuse, sift
+from albert.labelled.splits import divide, fingerprint
 from albert.tasks.choice import Choice, ChoiceExample
-from albert.tasks.request import DataRequest, OnProblem, Opened, refuse, sift
-from albert.tasks.splits import divide, fingerprint
 from albert.tasks.task import Task
 
 LEVELS = ("middle", "high")

@@ -2,7 +2,7 @@
 
 A family of tasks is one entry of FAMILIES: the names that --task takes, how its data is opened, how texts to decide
 about are read, and which paths it recognises by themselves. Tables of people's own data are recognised by their
-columns (data/detect.py).
+columns (labelled/detection.py).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from albert.data.detect import DETECT_ROWS, detect
-from albert.data.labelled import sample_rows
 from albert.errors import DataError, UsageError, did_you_mean
-from albert.tasks import choice_tables, conll, glue, questions, race, tag_tables, texts
-from albert.tasks.request import DataRequest, Opened
+from albert.labelled import choices, conll, glue, questions, race, tags, texts
+from albert.labelled.detection import DETECT_ROWS, detect
+from albert.labelled.request import DataRequest, Opened
+from albert.labelled.rows import sample_rows
 from albert.tasks.task import Example, Task
 from albert.text.documents import ReadReport
 
@@ -55,12 +55,12 @@ FAMILIES: tuple[Family, ...] = (
         inputs=texts.read_texts,
     ),
     Family(("race",), race.open_race, recognise=race.race_name),
-    Family(("choice",), choice_tables.open_choices, kinds=("choice",), inputs=choice_tables.read_choices),
+    Family(("choice",), choices.open_choices, kinds=("choice",), inputs=choices.read_choices),
     Family(
         ("tagging",),
-        tag_tables.open_tags,
+        tags.open_tags,
         kinds=("tagging",),
-        inputs=tag_tables.read_words,
+        inputs=tags.read_words,
         recognise=conll.conll_name,
     ),
     Family(

@@ -13,16 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from albert.data.cells import cell, number_cell, text_cell
-from albert.data.column_names import plain
-from albert.data.detect import check_roles
-from albert.data.holdout import content_key
-from albert.data.labelled import Row, read_rows, sample_rows
 from albert.errors import DataError, UsageError
-from albert.tasks.request import DataRequest, Opened, sift, sift_rows
+from albert.labelled.cells import cell, number_cell, text_cell
+from albert.labelled.column_names import plain
+from albert.labelled.detection import check_roles
+from albert.labelled.holdout import content_key
+from albert.labelled.request import DataRequest, Opened, sift, sift_rows
+from albert.labelled.rows import Row, read_rows, sample_rows
+from albert.labelled.splits import divide, fingerprint
+from albert.labelled.squad import checked_answer, read_squad
 from albert.tasks.span import CONDITIONAL, PLAIN, AnswerText, QuestionExample, SpanTask
-from albert.tasks.splits import divide, fingerprint
-from albert.tasks.squad import checked_answer, read_squad
 from albert.tasks.task import Task
 from albert.text.documents import ReadReport
 
