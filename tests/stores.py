@@ -1,17 +1,16 @@
-"""A store of text that can be learnt, small enough to train on in a second."""
+"""A store of text that can be learnt, small enough to train on in a second: fixtures for every folder of tests."""
 
 from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
-import sentencepiece
 
-from albert.data.store import TokenStore, write_store
-from albert.tokenizer import Tokenizer
-from albert.tokenizer.normalisation import Normalisation
+if TYPE_CHECKING:
+    from albert.data.store import TokenStore
+    from albert.tokenizer import Tokenizer
 
 TEXT = (
     "the a cat ship sister winter town coal bread letter dog harbour rain noon man sat left wrote came looked at on in "
@@ -28,16 +27,22 @@ def store_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(store_folder: Path) -> TokenStore:
+    from albert.data.store import TokenStore
+
     return TokenStore.open(store_folder)
 
 
 @pytest.fixture
 def store_of_other_pieces(tmp_path: Path) -> TokenStore:
     """Give a store of the same text in another vocabulary."""
+    from albert.data.store import TokenStore
+
     return TokenStore.open(_write(tmp_path / "other-pieces", vocab_size=60))
 
 
 def _write(folder: Path, *, vocab_size: int) -> Path:
+    from albert.data.store import write_store
+
     documents = _documents()
     tokenizer = _train_tokenizer([sentence for document in documents for sentence in document], vocab_size=vocab_size)
     write_store(folder, [tokenizer.encode_many(document) for document in documents], tokenizer=tokenizer)
@@ -45,6 +50,8 @@ def _write(folder: Path, *, vocab_size: int) -> Path:
 
 
 def _documents() -> list[list[str]]:
+    import numpy as np
+
     rng = np.random.default_rng(0)
     follower = rng.permutation(len(WORDS))
     documents = []
@@ -61,6 +68,11 @@ def _documents() -> list[list[str]]:
 
 
 def _train_tokenizer(lines: list[str], *, vocab_size: int) -> Tokenizer:
+    import sentencepiece
+
+    from albert.tokenizer import Tokenizer
+    from albert.tokenizer.normalisation import Normalisation
+
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines), model_writer=model, vocab_size=vocab_size, hard_vocab_limit=False, pad_id=0,
