@@ -11,16 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from albert.errors import DataError, UsageError
 from albert.labelled.detection import check_roles
 from albert.labelled.request import DataRequest, Opened
 from albert.labelled.texts import Table, TextTask, open_tables, open_texts
 from albert.tasks.classification import Classification, Regression
-from albert.tasks.task import Task
-
-AnyTask = Task[Any, Any, Any]
+from albert.tasks.task import AnyTask
 
 SCALE = (0.0, 5.0)  # of STS-B, the only one of numbers
 BINARY = ("0", "1")
