@@ -24,7 +24,7 @@ import recording
 
 from albert import finetune
 from albert.files import write_json
-from albert.finetune.job import FinetuneSettings
+from albert.finetune.settings import FinetuneSettings
 from albert.labelled.catalog import DataRequest, open_data
 from albert.settings import check_settings
 

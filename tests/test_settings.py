@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from albert.errors import UsageError
-from albert.pretrain.job import PretrainSettings
+from albert.pretrain.settings import PretrainSettings
 from albert.settings import parse_assignments, read_settings
 from albert.train.settings import stage_at
 

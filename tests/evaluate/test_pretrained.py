@@ -20,7 +20,7 @@ from albert.model import new_model
 from albert.model.folder import load_model, save_model
 from albert.pretrain import Pretrained, pretrain
 from albert.pretrain.held_out import IntrinsicEvaluation
-from albert.pretrain.job import PretrainSettings
+from albert.pretrain.settings import PretrainSettings
 from albert.settings import read_settings
 from albert.tokenizer import Tokenizer
 from albert.train.world import World

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from albert.finetune.job import FinetuneSettings
+from albert.finetune.settings import FinetuneSettings
 from albert.settings import read_settings
 from albert.tokenizer import Tokenizer
 

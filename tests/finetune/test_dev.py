@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from albert.finetune.dev import DevScores
-from albert.finetune.job import FinetuneSettings, encode_compactly
+from albert.finetune.job import encode_compactly
 from albert.finetune.preparation import prepare
+from albert.finetune.settings import FinetuneSettings
 from albert.inference.predictor import Predictor
 from albert.labelled.request import Opened
 from albert.tasks.classification import Classification, TextExample

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from albert.errors import DataError, ModelError, UsageError
 from albert.finetune import Finetuned, FinetunePlan, finetune
-from albert.finetune.job import FinetuneSettings, TuneSettings
+from albert.finetune.settings import FinetuneSettings, TuneSettings
 from albert.finetune.start import Start
 from albert.inference.predictor import Predictor
 from albert.labelled.request import Opened

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from albert.finetune.job import FinetuneSettings
 from albert.finetune.judge import Judge
+from albert.finetune.settings import FinetuneSettings
 from albert.model import AlbertConfig
 from albert.train.checkpoint import TrainState
 

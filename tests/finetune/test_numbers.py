@@ -13,7 +13,7 @@ import pytest
 import albert
 from albert.errors import ModelError
 from albert.finetune import Finetuned, finetune
-from albert.finetune.job import FinetuneSettings
+from albert.finetune.settings import FinetuneSettings
 from albert.labelled.request import Opened
 from albert.tasks.classification import Regression, TextExample
 from albert.tasks.task import Splits

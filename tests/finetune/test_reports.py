@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from albert.cli import app
 from albert.finetune import Finetuned, finetune
-from albert.finetune.job import FinetuneSettings
+from albert.finetune.settings import FinetuneSettings
 from albert.labelled.request import Opened
 from albert.train.loop import Progress
 

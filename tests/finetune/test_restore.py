@@ -10,7 +10,7 @@ import pytest
 
 from albert.errors import ModelError
 from albert.finetune import Finetuned, finetune
-from albert.finetune.job import FinetuneSettings
+from albert.finetune.settings import FinetuneSettings
 from albert.labelled.request import Opened
 
 MakeData = Callable[..., Opened]

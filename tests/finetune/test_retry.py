@@ -11,7 +11,7 @@ import pytest
 
 from albert.finetune import Finetuned, finetune
 from albert.finetune import run as one_run
-from albert.finetune.job import FinetuneSettings
+from albert.finetune.settings import FinetuneSettings
 from albert.labelled.request import Opened
 from albert.train.loop import BadLoss
 

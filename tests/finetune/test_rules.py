@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from albert.errors import UsageError
-from albert.finetune.job import FinetuneSettings, _micro_batches, batch_items, encode_items
+from albert.finetune.job import _micro_batches, batch_items, encode_items
 from albert.finetune.rules import TABLE_14, resolve, resolve_length, table_row
+from albert.finetune.settings import FinetuneSettings
 from albert.labelled.request import Opened
 from albert.model import preset
 from albert.settings import read_settings

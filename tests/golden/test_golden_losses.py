@@ -19,7 +19,7 @@ import torch
 
 from albert.data.store import TokenStore, write_store
 from albert.pretrain import Pretrained, pretrain
-from albert.pretrain.job import PretrainSettings
+from albert.pretrain.settings import PretrainSettings
 from albert.settings import read_settings
 from albert.tokenizer import Tokenizer
 from albert.tokenizer.folder import SPECIAL_PIECES

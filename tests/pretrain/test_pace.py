@@ -11,8 +11,8 @@ from albert.hardware import Memory
 from albert.model import new_model, preset
 from albert.optim import build_optimizer
 from albert.pretrain import pace as module
-from albert.pretrain.job import PretrainSettings
 from albert.pretrain.pace import Pace, measure_pace
+from albert.pretrain.settings import PretrainSettings
 from albert.settings import read_settings
 from albert.train.world import World
 

@@ -16,7 +16,8 @@ from albert.data.word_vectors import WordVectors, count_word_vectors
 from albert.errors import AlbertError, DataError, UsageError
 from albert.model.folder import load_model
 from albert.pretrain import Plan, Pretrained, job, pretrain
-from albert.pretrain.job import PretrainSettings, count_micro_batches, phases
+from albert.pretrain.job import count_micro_batches, phases
+from albert.pretrain.settings import PretrainSettings
 from albert.settings import read_settings
 from albert.train.checkpoint import newest_intact
 from albert.train.loop import Progress
@@ -147,7 +148,7 @@ def test_words_that_start_from_counts_begin_at_the_frequencies_and_are_not_count
         counted.append(size)
         return count_word_vectors(store, size)
 
-    monkeypatch.setattr("albert.pretrain.run.count_word_vectors", count)
+    monkeypatch.setattr("albert.pretrain.start.count_word_vectors", count)
     run(store, tmp_path / "noise")
     run(store, tmp_path / "counts", words="counts")
     assert metrics(tmp_path / "counts")[0]["mlm_loss"] < metrics(tmp_path / "noise")[0]["mlm_loss"] - 0.3

@@ -13,7 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from albert import pretrain as stage
 from albert.data.store import TokenStore
 from albert.errors import AlbertError, Interrupted
-from albert.pretrain.job import PretrainSettings
+from albert.pretrain.settings import PretrainSettings
 from albert.settings import read_settings
 from albert.train.loop import Progress
 

@@ -15,7 +15,7 @@ from albert.data.store import TokenStore
 from albert.errors import UsageError
 from albert.model.presets import PRESETS, full_name
 from albert.pretrain import Pretrained, pretrain
-from albert.pretrain.job import PretrainSettings
+from albert.pretrain.settings import PretrainSettings
 from albert.recipes import SHIPPED, locate_recipe, shipped_recipes
 from albert.settings import read_settings
 

@@ -41,7 +41,7 @@ def finetune(
 ) -> None:
     """Tune a model for a task: GLUE, SQuAD, RACE, or your own labelled data."""
     from albert import finetune as stage
-    from albert.finetune.job import FinetuneSettings
+    from albert.finetune.settings import FinetuneSettings
     from albert.labelled.catalog import DataRequest, open_data
     from albert.settings import read_settings
 

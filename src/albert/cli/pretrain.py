@@ -41,7 +41,7 @@ def pretrain(
     """Pre-train a model on a token store: masked n-grams and sentence order."""
     from albert import pretrain as stage
     from albert.data.store import TokenStore
-    from albert.pretrain.job import PretrainSettings
+    from albert.pretrain.settings import PretrainSettings
     from albert.recipes import locate_recipe
     from albert.settings import read_settings
 

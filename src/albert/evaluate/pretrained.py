@@ -23,7 +23,7 @@ from albert.model.accounting import inference_bytes, parameters_of
 from albert.model.folder import load_model
 from albert.model.locate import locate
 from albert.pretrain.held_out import BATCH_TOKENS, IntrinsicEvaluation
-from albert.pretrain.job import PretrainSettings
+from albert.pretrain.settings import PretrainSettings
 from albert.tokenizer import Tokenizer
 from albert.train.history import History, is_run, read_history
 from albert.train.world import World

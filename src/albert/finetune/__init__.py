@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from albert.finetune.job import FinetuneSettings
 from albert.finetune.plan import FinetunePlan, make_plan
 from albert.finetune.preparation import Prepared, prepare
 from albert.finetune.run import Outcome, run_once
 from albert.finetune.seeds import Finetuned, run_seeds
+from albert.finetune.settings import FinetuneSettings
 from albert.labelled.request import Opened
 from albert.train.loop import Progress
 from albert.train.world import join_world

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from albert.finetune.job import FinetuneSettings
+from albert.finetune.settings import FinetuneSettings
 from albert.model.config import AlbertConfig
 from albert.train.checkpoint import TrainState
 

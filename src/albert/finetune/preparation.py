@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from albert.errors import DataError
-from albert.finetune.job import FinetuneSettings, Items, encode_items
+from albert.finetune.job import Items, encode_items
 from albert.finetune.rules import resolve, resolve_length, table_row
+from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
 from albert.labelled.request import Opened
 from albert.model import Albert

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from albert.errors import UsageError
-from albert.finetune.job import FinetuneSettings
+from albert.finetune.settings import FinetuneSettings
 from albert.model.config import AlbertConfig
 from albert.settings import check_settings
 from albert.tasks.task import AnyTask

@@ -11,9 +11,10 @@ from albert.errors import ModelError
 from albert.files import read_json, write_json
 from albert.finetune.card import model_card
 from albert.finetune.dev import DevScores
-from albert.finetune.job import FinetuneJob, FinetuneSettings
+from albert.finetune.job import FinetuneJob
 from albert.finetune.judge import Judge, beats
 from albert.finetune.preparation import Prepared
+from albert.finetune.settings import FinetuneSettings
 from albert.model import Albert
 from albert.model.folder import save_model
 from albert.optim import build_optimizer

@@ -15,7 +15,7 @@ import torch
 
 from albert.errors import ModelError
 from albert.files import read_json, sha256
-from albert.finetune.job import Freeze, TuneSettings
+from albert.finetune.settings import Freeze, TuneSettings
 from albert.model import Albert, new_model
 from albert.model.albert import initialise
 from albert.model.config import AlbertConfig, from_json

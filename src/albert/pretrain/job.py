@@ -9,63 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import torch
-from pydantic import Field
 
 from albert.batch import PretrainingBatch
-from albert.data.settings import ExampleSettings
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.errors import UsageError
 from albert.model import Albert, Packed
 from albert.model.losses import cross_entropy
 from albert.pretrain.held_out import IntrinsicEvaluation
-from albert.settings import Section
+from albert.pretrain.settings import PretrainSettings, example_settings
 from albert.train.loop import MicroLoss
-from albert.train.settings import GrowSettings, OptimizerSettings, TrainSettings, stage_at
+from albert.train.settings import stage_at
 from albert.train.world import World
 
 MICRO_TOKENS = 16_384
-
-
-class DataSettings(Section):
-    """How examples are made from a store."""
-
-    max_length: int = 128
-    objective: Literal["sop", "nsp", "none"] = "sop"
-    short_prob: float = 0.1
-    mask_prob: float = 0.15
-    max_ngram: int = 3
-    max_predictions: int | None = None
-    overlap: float = 0.0
-
-
-class EvaluationSettings(Section):
-    """How much held-out text is looked at."""
-
-    examples: int = Field(default=2_000, ge=1)
-
-
-class PretrainOptimizer(OptimizerSettings):
-    """LAMB unless told: from noise AdamW stayed at the frequencies of single words in short runs (docs/lab_log.md)."""
-
-    name: Literal["lamb", "adamw"] = "lamb"
-
-
-class PretrainSettings(Section):
-    """Everything a pre-training run may set."""
-
-    start_from: str | None = None  # a preset or a model folder, for whoever starts the run and names none
-    model: dict[str, Any] = Field(default_factory=dict)  # fields of the configuration to change
-    positions: Literal["random", "waves"] = "random"  # how the position embeddings of a new model start
-    words: Literal["random", "counts"] = "random"  # … the word embeddings: noise, or counted from the text
-    data: DataSettings = DataSettings()
-    train: TrainSettings = TrainSettings()
-    optimizer: PretrainOptimizer = PretrainOptimizer()
-    grow: GrowSettings = GrowSettings()
-    evaluation: EvaluationSettings = EvaluationSettings()
 
 
 @dataclass(frozen=True)
@@ -186,12 +145,6 @@ class PretrainJob:
             return None
         layers = self.model.config.num_hidden_layers
         return stage_at(self._settings.grow.depth, step, steps=self._settings.train.steps, constant=layers)
-
-
-def example_settings(settings: PretrainSettings, *, length: int | None = None) -> ExampleSettings:
-    """Give the settings of the examples, at some length."""
-    values = settings.data.model_dump() | {"seed": settings.train.seed}
-    return ExampleSettings(**(values | ({"max_length": length} if length else {})))
 
 
 def count_micro_batches(settings: PretrainSettings, batch_size: int, length: int, *, processes: int) -> int:

@@ -20,7 +20,8 @@ from albert.data.store import TokenStore
 from albert.hardware import measure_memory
 from albert.model import Albert
 from albert.model.accounting import flops_per_token, training_bytes
-from albert.pretrain.job import PretrainJob, PretrainSettings, count_micro_batches, phases
+from albert.pretrain.job import PretrainJob, count_micro_batches, phases
+from albert.pretrain.settings import PretrainSettings
 from albert.train.loop import accumulate
 from albert.train.world import World
 

@@ -6,98 +6,22 @@ on is in its settings and its store; running the same command again resumes.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from albert.data.settings import NUM_SPECIAL
 from albert.data.store import TokenStore
-from albert.data.stream import BatchStream
-from albert.data.word_vectors import count_word_vectors
-from albert.errors import UsageError
-from albert.model import Albert, new_model
-from albert.model.accounting import parameters_of, training_bytes
-from albert.model.albert import draw_waves, start_words
-from albert.model.folder import load_model, save_model
-from albert.model.locate import locate, shipped_models
-from albert.model.presets import full_name, preset
-from albert.model.vocabulary import change_vocabulary
+from albert.model.folder import save_model
 from albert.optim import build_optimizer, learning_rate, warmup
-from albert.pretrain.job import PretrainJob, PretrainSettings, count_micro_batches, example_settings, phases
-from albert.pretrain.pace import Pace, measure_pace
+from albert.pretrain.job import PretrainJob
+from albert.pretrain.plan import Plan, make_plan, with_pace
+from albert.pretrain.settings import PretrainSettings
+from albert.pretrain.start import start_from_counts, start_model
 from albert.report.writing import reported
-from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, Trained, train
 from albert.train.run import own_run
 from albert.train.settings import with_precision
-from albert.train.world import World, join_world
-
-log = logging.getLogger(__name__)
-
-HEADS = ("mlm", "order")
-CHANGEABLE = {"num_hidden_layers", "hidden_dropout_prob", "attention_probs_dropout_prob"}  # of a model folder
-
-
-def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Albert:
-    """Build a preset for the store's vocabulary, or take up a model folder, at another depth or vocabulary."""
-    longest = settings.data.max_length
-    if full_name(name) and not Path(name).exists() and name not in shipped_models():
-        changes = {"vocab_size": store.tokenizer.vocab_size} | settings.model
-        if longest > preset(name).max_position_embeddings:
-            changes.setdefault("max_position_embeddings", longest)
-        model = new_model(preset(name).with_settings(changes), HEADS, seed=settings.train.seed)
-        if settings.positions == "waves":
-            draw_waves(model)
-        return model
-    folder = locate(name)
-    for start in ("positions", "words"):
-        if (value := getattr(settings, start)) != "random":
-            raise UsageError(f"{start}='{value}' is how a new model starts; {folder} has its own")
-    loaded = load_model(folder, HEADS, seed=settings.train.seed)
-    if fixed := sorted(set(settings.model) - CHANGEABLE):
-        raise UsageError(f"model.{fixed[0]}: a model folder keeps its shape; only depth and dropout can change")
-    model = loaded.model
-    if settings.model:
-        model = _reshaped(model, settings.model)
-    old = Tokenizer.load(folder) if (folder / "spiece.model").exists() else None
-    if old is not None and old.fingerprint != store.tokenizer.fingerprint:
-        carried = change_vocabulary(model, old=old, new=store.tokenizer)
-        log.info("new vocabulary: %d of %d pieces carried over", carried, store.tokenizer.vocab_size)
-    elif model.config.vocab_size != store.tokenizer.vocab_size:
-        raise UsageError(
-            f"{folder}: has {model.config.vocab_size:,} pieces and no spiece.model, the store has "
-            f"{store.tokenizer.vocab_size:,}: give the folder its tokenizer"
-        )
-    return model
-
-
-def _reshaped(model: Albert, changes: dict[str, Any]) -> Albert:
-    if model.config.num_blocks != (model.config.inner_group_num,) * 2 and "num_hidden_layers" in changes:
-        raise UsageError("model.num_hidden_layers: only a model that shares all its layers can change its depth")
-    other = Albert(model.config.with_settings(changes), list(model.heads))
-    other.load_state_dict(model.state_dict())
-    return other
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a run will do: what `--dry-run` shows."""
-
-    parameters: int
-    tokens_per_step: int  # at most
-    mean_length: float  # tokens of a sequence
-    steps: int
-    peak_rate: float
-    warmup_steps: int
-    epochs: float
-    training_bytes: int
-    device: str
-    processes: int
-    pace: Pace | None = None  # of a dry run: it takes some seconds to find out
+from albert.train.world import join_world
 
 
 @dataclass(frozen=True)
@@ -134,9 +58,9 @@ def pretrain(
         warm = settings.optimizer.warmup_steps
         if warm is None:
             warm = warmup(settings.optimizer.lr, batch_size=settings.train.batch_size, steps=settings.train.steps)
-        plan = _plan(network, store, settings, peak=peak, warm=warm, world=world)
+        plan = make_plan(network, store, settings, peak=peak, warm=warm, world=world)
         if dry_run:
-            return _with_pace(plan, network, store, settings, world=world)
+            return with_pace(plan, network, store, settings, world=world)
         identity = {
             "stage": "pretrain",
             "model": model,
@@ -160,7 +84,7 @@ def pretrain(
 
             def begin(step: int) -> None:
                 if step == 0 and settings.words == "counts":
-                    _start_words(network, store, world)
+                    start_from_counts(network, store, world)
                 if run:
                     run.resume_metrics(step)
 
@@ -179,53 +103,3 @@ def pretrain(
             if world.is_first:
                 save_model(network, out / "model", tokenizer=store.tokenizer)
         return Pretrained(out, plan, trained)
-
-
-def _start_words(model: Albert, store: TokenStore, world: World) -> None:
-    """Start the word embeddings from counts, the same in every process."""
-    if world.is_first:
-        log.info("counting which pieces stand near each other")
-        counted = count_word_vectors(store, model.config.embedding_size)
-        start_words(model, torch.from_numpy(counted.vectors), torch.from_numpy(counted.frequencies))
-    world.share(model)
-
-
-def _plan(
-    model: Albert, store: TokenStore, settings: PretrainSettings, *, peak: float, warm: int, world: World
-) -> Plan:
-    for phase in phases(settings):
-        count_micro_batches(settings, phase.batch_size, phase.length, processes=world.size)
-    train_settings, length = settings.train, settings.data.max_length
-    stream = BatchStream(store, example_settings(settings), batch_size=1)
-    samples = stream.epoch_size(0)
-    own = train_settings.batch_size // world.size
-    micro = own // count_micro_batches(settings, train_settings.batch_size, length, processes=world.size)
-    return Plan(
-        parameters=parameters_of(model).total,
-        tokens_per_step=train_settings.batch_size * length,
-        mean_length=min(length, store.num_tokens / samples + NUM_SPECIAL),
-        steps=train_settings.steps,
-        peak_rate=peak,
-        warmup_steps=warm,
-        epochs=train_settings.steps * train_settings.batch_size / samples,
-        training_bytes=training_bytes(
-            model.config, batch=micro, length=length, checkpointing=train_settings.checkpointing
-        ),
-        device=str(world.device),
-        processes=world.size,
-    )
-
-
-def _with_pace(plan: Plan, model: Albert, store: TokenStore, settings: PretrainSettings, *, world: World) -> Plan:
-    """Add to a plan how long it takes on this machine."""
-    model.to(world.device)
-    model.encoder.checkpointing = settings.train.checkpointing
-    pace = measure_pace(
-        model,
-        build_optimizer(settings.optimizer.name, model, lr=plan.peak_rate),
-        store,
-        settings=settings.model_copy(update={"train": with_precision(settings.train, world.device)}),
-        mean_length=plan.mean_length,
-        world=world,
-    )
-    return replace(plan, pace=pace)
