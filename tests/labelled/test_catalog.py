@@ -5,14 +5,18 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
 from pyarrow import parquet
 
 from albert.errors import DataError, UsageError
+from albert.labelled import detection, questions
 from albert.labelled.catalog import DataRequest, open_data, read_inputs
+from albert.labelled.rows import Row
 from albert.tasks.classification import Classification, MultiLabel, Regression
 from albert.tasks.scores import SCORES
 
@@ -217,3 +221,39 @@ def test_wrong_names_are_refused_with_the_near_one(tmp_path: Path) -> None:
 
 def test_every_score_that_a_task_may_be_judged_by_exists() -> None:
     assert set(SCORES) == {"accuracy", "accuracy_f1", "matthews"}
+
+
+@pytest.mark.parametrize(
+    ("task", "row"),
+    [
+        ("classification", {"text": "a cat sat on {}", "label": "good"}),
+        ("choice", {"question": "who? {}", "choices": ["a cat", "a dog"], "label": "A"}),
+        ("tagging", {"tokens": ["a", "cat{}"], "tags": ["O", "B-PET"]}),
+        ("squad", {"article": "a cat {}", "question": "who?", "answer": "cat", "answer_start": 2}),
+    ],
+)
+def test_a_table_is_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, row: dict[str, Any]
+) -> None:
+    path = tmp_path / "table.jsonl"
+    rows = [{name: fill(value, number) for name, value in row.items()} for number in range(20)]
+    if task == "classification":
+        rows[::2] = [one | {"label": "bad"} for one in rows[::2]]
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+    looks: list[Path | str] = []
+
+    class Watched(detection._Table):
+        def __init__(self, rows: Sequence[Row], path: str, told: dict[str, str]) -> None:
+            looks.append(path)
+            super().__init__(rows, path, told)
+
+    monkeypatch.setattr(detection, "_Table", Watched)
+    monkeypatch.setattr(questions, "question_columns", lambda row, _: looks.append(row.path))
+    assert open_data(DataRequest(path)).name == task
+    assert looks == [str(path)]
+
+
+def fill(value: Any, number: int) -> Any:
+    if isinstance(value, list):
+        return [fill(item, number) for item in value]
+    return value.format(number) if isinstance(value, str) else value

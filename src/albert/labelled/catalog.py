@@ -2,7 +2,7 @@
 
 A family of tasks is one entry of FAMILIES: the names that --task takes, how its data is opened, how texts to decide
 about are read, and which paths it recognises by themselves. Tables of people's own data are recognised by their
-columns (labelled/detection.py).
+columns (labelled/detection.py), which are looked for once.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
             raise DataError(f"{path}: no such file or folder: check the path")
     request = replace(request, task=official_name(request.task) if request.task else recognise(request.data))
     name = request.task or (task.kind if task is not None else None)
-    if name is None:  # by its columns; the family looks again, and says why
-        name = detect(sample_rows(request.data, DETECT_ROWS), request.data, columns=request.columns).task
+    if name is None:  # by its columns; the family takes over what was found
+        found = detect(sample_rows(request.data, DETECT_ROWS), request.data, columns=request.columns)
+        name, request = found.task, replace(request, found=found)
     family = next(family for family in FAMILIES if name in family.names)
     if task is not None and family.kinds and task.kind not in family.kinds:
         raise UsageError(f"{request.data}: is data for {name}, the model was made for {task.kind}: choose another one")

@@ -35,7 +35,7 @@ def open_choices(request: DataRequest, task: AnyTask | None) -> Opened:
     """Open tables of questions with choices."""
     report = ReadReport()
     data = list(read_rows(request.data, on_bad=request.on_bad_row, report=report))
-    found = detect(data[:DETECT_ROWS], request.data, columns=request.columns, task="choice")
+    found = request.found or detect(data[:DETECT_ROWS], request.data, columns=request.columns, task="choice")
     num_choices = len(choices_of(data[0], found.columns))
     own = task or Choice(num_choices, max_length=request.max_length or MAX_LENGTH)
     if not isinstance(own, Choice):

@@ -42,6 +42,16 @@ TOKENS = ("tokens", "words")
 TAGS = ("tags", "nertags", "postags", "labels")
 ANSWERS = ("answers", "answerstart")
 
+QUESTION_ROLES: dict[str, tuple[str, ...]] = {  # of tables in SQuAD form
+    "context": ("context", "passage", "paragraph", "text"),
+    "question": ("question", "query"),
+    "answers": ("answers",),
+    "answer": ("answer", "answertext"),
+    "answer_start": ("answerstart", "start"),
+    "id": ("id", "qid", "questionid"),
+    "article": ("title",),
+}
+
 ROLES = {  # of the tasks whose columns are others than text, pair and label
     "tagging": ("tokens", "tags"),
     "choice": ("question", "choices", "context", "text", "label"),

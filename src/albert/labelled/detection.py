@@ -24,6 +24,7 @@ from albert.labelled.column_names import (
     LABELS_MANY,
     NUMBERS,
     PAIRS,
+    QUESTION_ROLES,
     QUESTIONS,
     ROLES,
     TAGS,
@@ -82,6 +83,17 @@ def find_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
     table = _Table([row], str(row.path), {role: name for role, name in columns.items() if role != "label"})
     table.check_told()
     return _text_columns(table, label=table.called(LABELS))[0]
+
+
+def question_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
+    """Find the columns of a table of questions about passages, by the names of its first row."""
+    check_roles(columns, "squad")
+    by_plain = {plain(name): name for name in reversed(list(row.values))}
+    found = {
+        role: next((by_plain[name] for name in names if name in by_plain), None)
+        for role, names in QUESTION_ROLES.items()
+    }
+    return {role: name for role, name in found.items() if name is not None} | dict(columns)
 
 
 class _Table:
@@ -187,7 +199,9 @@ def _span(table: _Table) -> dict[str, str] | None:
     context, question = table.called(CONTEXTS), table.called(QUESTIONS)
     answers = table.told.get("answers") or table.called(ANSWERS)
     context, question = table.told.get("context", context), table.told.get("question", question)
-    return {"context": context, "question": question, "answers": answers} if context and question and answers else None
+    if not context or not question or not answers:
+        return None
+    return {"context": context, "question": question} | question_columns(table.rows[0], table.told)
 
 
 _FORMS: dict[str, Callable[[_Table], dict[str, str] | None]] = {"tagging": _tagging, "choice": _choice, "squad": _span}

@@ -15,26 +15,16 @@ from typing import Any
 
 from albert.errors import DataError, UsageError
 from albert.labelled.cells import cell, number_cell, text_cell
-from albert.labelled.column_names import plain
-from albert.labelled.detection import check_roles
+from albert.labelled.detection import question_columns
 from albert.labelled.holdout import content_key
 from albert.labelled.request import DataRequest, Opened, sift, sift_rows
-from albert.labelled.rows import Row, read_rows, sample_rows
+from albert.labelled.rows import Row, read_rows
 from albert.labelled.splits import divide, fingerprint
 from albert.labelled.squad import checked_answer, read_squad
 from albert.tasks.span import CONDITIONAL, PLAIN, AnswerText, QuestionExample, SpanTask
 from albert.tasks.task import AnyTask
 from albert.text.documents import ReadReport
 
-NAMES: dict[str, tuple[str, ...]] = {  # role -> usual names of its column, without case and underscores
-    "context": ("context", "passage", "paragraph", "text"),
-    "question": ("question", "query"),
-    "answers": ("answers",),
-    "answer": ("answer", "answertext"),
-    "answer_start": ("answerstart", "start"),
-    "id": ("id", "qid", "questionid"),
-    "article": ("title",),
-}
 PARTS = ("train", "dev", "test")
 
 
@@ -48,8 +38,9 @@ def is_squad(path: Path) -> str | None:
 def open_questions(request: DataRequest, task: AnyTask | None) -> Opened:
     """Open questions; the head is the conditional one where some have no answer, unless the request names one."""
     paths = _paths(request, training=task is None)
-    read = {part: _read_part(path, request, labelled=None if part == "test" else True) for part, path in paths.items()}
-    columns = _columns(next(iter(paths.values())), request.columns)
+    parts = {part: _read_part(path, request, labelled=None if part == "test" else True) for part, path in paths.items()}
+    read = {part: examples for part, (examples, _) in parts.items()}
+    _, columns = next(iter(parts.values()))
     unanswerable = any(not example.answers for part in ("train", "dev") for example in read.get(part, ()))
     notes = [f"{part}: {_counts(examples)}" for part, examples in read.items()]
     notes += [f"{role} = {name!r}" for role, name in columns.items()]
@@ -82,9 +73,15 @@ def open_questions(request: DataRequest, task: AnyTask | None) -> Opened:
     return Opened(task, splits, notes, fingerprint(paths.values(), request), columns)
 
 
-def _read_part(path: Path, request: DataRequest, *, labelled: bool | None) -> list[QuestionExample]:
-    """Read the questions of a file; no two may have one id, which would be one in the prediction file."""
+def _read_part(
+    path: Path, request: DataRequest, *, labelled: bool | None
+) -> tuple[list[QuestionExample], Mapping[str, str]]:
+    """Read the questions of a file, and say by which columns (JSON has none).
+
+    No two may have one id, which would be one in the prediction file.
+    """
     seen: dict[str, str] = {}
+    columns: Mapping[str, str] = {}
 
     def unique(example: QuestionExample) -> QuestionExample:
         if (earlier := seen.setdefault(example.id, example.place)) != example.place:
@@ -99,9 +96,11 @@ def _read_part(path: Path, request: DataRequest, *, labelled: bool | None) -> li
         rows = list(read_rows(path, on_bad=request.on_bad_row))
         if not rows:
             raise DataError(f"{path}: no rows: there must be at least one question")
-        reader = _RowReader(rows[0], request.columns, labelled=labelled)
-        examples = sift_rows(rows, reader.columns, reader.example, request.on_problem)
-    return sift(examples, unique, request.on_problem)
+        found = request.found if path == request.data else None
+        columns = found.columns if found else question_columns(rows[0], request.columns)
+        reader = _RowReader(rows[0], columns, labelled=labelled)
+        examples = sift_rows(rows, columns, reader.example, request.on_problem)
+    return sift(examples, unique, request.on_problem), columns
 
 
 def read_question_inputs(
@@ -114,20 +113,15 @@ def read_question_inputs(
         return
     reader: _RowReader | None = None
     for row in read_rows(path, report=report):
-        reader = reader or _RowReader(row, columns, labelled=False)
+        reader = reader or _RowReader(row, question_columns(row, columns), labelled=False)
         yield reader.example(row)
 
 
 class _RowReader:
-    """The questions of a table, whose columns are found by its first row."""
+    """The questions of a table that begins with this row."""
 
     def __init__(self, row: Row, columns: Mapping[str, str], *, labelled: bool | None) -> None:
-        check_roles(columns, "squad")
-        by_plain = {plain(name): name for name in reversed(list(row.values))}
-        found = {
-            role: next((by_plain[name] for name in names if name in by_plain), None) for role, names in NAMES.items()
-        }
-        self.columns = {role: name for role, name in found.items() if name is not None} | dict(columns)
+        self.columns = columns
         self._required = labelled is not False
         self._labelled = labelled is not False and (
             "answers" in self.columns or {"answer", "answer_start"} <= self.columns.keys()
@@ -174,13 +168,6 @@ class _RowReader:
                 '{"text": ["…"], "answer_start": [0]}, with empty lists where there is no answer'
             )
         return [AnswerText(item["text"], _whole(item.get("answer_start"), row)) for item in items]
-
-
-def _columns(path: Path, columns: Mapping[str, str]) -> Mapping[str, str]:
-    """Say which columns of a table are read; JSON has none."""
-    if path.suffix == ".json":
-        return {}
-    return _RowReader(sample_rows(path, 1)[0], columns, labelled=None).columns
 
 
 def _whole(value: Any, row: Row) -> int:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from albert.errors import DataError
 from albert.labelled.cells import check_columns
+from albert.labelled.detection import Detected
 from albert.labelled.rows import Row
 from albert.tasks.task import AnyTask, ExampleT, Splits
 
@@ -61,6 +62,7 @@ class DataRequest:
     limit_train: int | None = None  # so many, after a seeded shuffle
     limit_dev: int | None = None
     on_problem: OnProblem = field(default=refuse, repr=False, compare=False)  # told of every row that breaks a rule
+    found: Detected | None = field(default=None, repr=False, compare=False)  # in `data`, by whoever looked at it first
 
     def on_bad_row(self, place: str, reason: str) -> None:
         """Tell of a row that can't be read."""

@@ -35,7 +35,7 @@ def open_tags(request: DataRequest, task: AnyTask | None) -> Opened:
     columns: Mapping[str, str] = COLUMNS
     data = _rows(request.data, request, report)
     if not is_conll(request.data):
-        found = detect(data[:DETECT_ROWS], request.data, columns=request.columns, task="tagging")
+        found = request.found or detect(data[:DETECT_ROWS], request.data, columns=request.columns, task="tagging")
         columns, notes = found.columns, list(found.reasons)
     elif request.columns:
         raise UsageError(f"{request.data}: a CoNLL file has no names of columns: leave --columns out")

@@ -71,8 +71,12 @@ class _Reading:
 def open_texts(request: DataRequest, task: AnyTask | None, *, fixed: TextTask | None = None) -> Opened:
     """Open a table of texts; `fixed` is a task whose classes and score are known, as those of GLUE are."""
     known = task or fixed
-    sample = sample_rows(request.data, DETECT_ROWS)
-    found = detect(sample, request.data, columns=request.columns, task=known.kind if known else request.task)
+    found = request.found or detect(
+        sample_rows(request.data, DETECT_ROWS),
+        request.data,
+        columns=request.columns,
+        task=known.kind if known else request.task,
+    )
     table = Table(request.data, found.columns)
     dev = {"dev": Table(request.dev, found.columns)} if request.dev else {}
     test = {"test": _test_table(request.test, found.columns)} if request.test else {}
