@@ -50,6 +50,7 @@ class TableCheck:
     num_problems: int = 0
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    split: str | None = None  # dev or test, where it is checked beside the data to train on
 
     def add_problem(self, text: str) -> None:
         """Count a problem, and keep it unless there are many."""
