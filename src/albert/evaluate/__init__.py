@@ -1,5 +1,18 @@
-"""The scores of a trained model, and what to compare them with."""
+"""Evaluation: the scores of a model on data it did not learn from, and what to compare them with.
+
+`evaluate_pretraining` is for a pre-trained model and a token store, `evaluate_task` for a tuned one and labelled data.
+Both return what they found and print nothing.
+"""
 
 from albert.evaluate.pretrained import EvaluationPlan, PretrainingScores, Scores, evaluate_pretraining
+from albert.evaluate.tuned import TaskPlan, TaskScores, evaluate_task
 
-__all__ = ["EvaluationPlan", "PretrainingScores", "Scores", "evaluate_pretraining"]
+__all__ = [
+    "EvaluationPlan",
+    "PretrainingScores",
+    "Scores",
+    "TaskPlan",
+    "TaskScores",
+    "evaluate_pretraining",
+    "evaluate_task",
+]

@@ -1,8 +1,8 @@
-"""Evaluation: the scores of a trained model on data it did not learn from.
+"""The scores of a pre-trained model on held-out text.
 
-For a pre-trained model these are the intrinsic columns of the paper's Table 5 (masked words, sentence order, next
-sentence), beside what the same questions give to an untrained model and to a blind guess, and the gap between the
-losses on training and on held-out text.
+These are the intrinsic columns of the paper's Table 5 (masked words, sentence order, next sentence), beside what the
+same questions give to an untrained model and to a blind guess, and the gap between the losses on training and on
+held-out text.
 """
 
 from __future__ import annotations
