@@ -25,12 +25,12 @@ from albert.model import Albert, Packed, new_model, preset  # first: it sets the
 import torch  # isort: skip
 import transformers  # isort: skip
 
+from albert.finetune.job import FinetuneJob, Items, batch_items, encode_items
 from albert.hardware import keep_memory
+from albert.labelled.catalog import DataRequest, open_data
 from albert.model.folder import load_model, save_model
 from albert.optim import OptimizerSettings, build_optimizer
-from albert.tasks.catalog import DataRequest, open_data
-from albert.tasks.finetuning import AnyTask, FinetuneJob, Items, batch_items, encode_items
-from albert.tasks.task import Feature, batch_of
+from albert.tasks.task import AnyTask, Feature, batch_of
 from albert.tokenizer import Tokenizer
 from albert.train.loop import accumulate
 from albert.train.settings import TrainSettings

@@ -40,7 +40,8 @@ from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.model.folder import save_model
 from albert.optim import OptimizerSettings, build_optimizer
-from albert.tasks.pretraining import PretrainJob, PretrainSettings
+from albert.pretrain.job import PretrainJob
+from albert.pretrain.settings import PretrainSettings
 from albert.tokenizer import Tokenizer
 from albert.train.loop import accumulate
 from albert.train.world import World, join_world

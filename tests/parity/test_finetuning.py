@@ -9,13 +9,13 @@ import numpy as np
 import torch
 import transformers
 
+from albert.finetune.job import FinetuneJob, Items, batch_items, encode_items
+from albert.labelled.catalog import DataRequest, open_data
 from albert.model import Albert, AlbertConfig, new_model
 from albert.model.folder import save_model
 from albert.optim import OptimizerSettings, build_optimizer, rate_at
-from albert.tasks.catalog import DataRequest, open_data
 from albert.tasks.classification import Classification, TextFeature
-from albert.tasks.finetuning import AnyTask, FinetuneJob, Items, batch_items, encode_items
-from albert.tasks.task import Feature
+from albert.tasks.task import AnyTask, Feature
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, train
 from albert.train.settings import TrainSettings

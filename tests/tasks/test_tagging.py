@@ -12,8 +12,8 @@ import torch
 
 from albert.errors import DataError, UsageError
 from albert.inference.predictor import Predictor
+from albert.labelled.catalog import DataRequest, open_data, read_inputs
 from albert.model import Albert, AlbertConfig, Packed, new_model
-from albert.tasks.catalog import DataRequest, open_data, read_inputs
 from albert.tasks.classification import Regression
 from albert.tasks.tagging import TagExample, Tagged, TaggedWord, Tagging, split_words
 from albert.tasks.task import batch_of

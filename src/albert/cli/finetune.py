@@ -45,9 +45,9 @@ def finetune(
     if processes > 1:
         run_in_processes(processes)
     from albert import finetune as stage
+    from albert.finetune.settings import FinetuneSettings
+    from albert.labelled.catalog import DataRequest, open_data
     from albert.settings import read_settings
-    from albert.tasks.catalog import DataRequest, open_data
-    from albert.tasks.finetuning import FinetuneSettings
 
     settings = read_settings(FinetuneSettings, file=config, assignments=set_ or [])
     request = DataRequest(

@@ -45,9 +45,9 @@ def pretrain(
         run_in_processes(processes)
     from albert import pretrain as stage
     from albert.data.store import TokenStore
+    from albert.pretrain.settings import PretrainSettings
     from albert.recipes import locate_recipe
     from albert.settings import read_settings
-    from albert.tasks.pretraining import PretrainSettings
 
     file = locate_recipe(config) if config is not None else None
     settings = read_settings(PretrainSettings, file=file, assignments=set_ or [])

@@ -11,14 +11,15 @@ from albert.errors import ModelError
 from albert.files import read_json, write_json
 from albert.finetune.card import model_card
 from albert.finetune.dev import DevScores
+from albert.finetune.job import FinetuneJob
 from albert.finetune.judge import Judge, beats
 from albert.finetune.preparation import Prepared
+from albert.finetune.settings import FinetuneSettings
 from albert.model import Albert
 from albert.model.folder import save_model
 from albert.optim import build_optimizer
 from albert.report.writing import reported
-from albert.tasks.finetuning import FinetuneJob, FinetuneSettings
-from albert.tasks.remembered import TASK_FILE, task_json
+from albert.tasks.saved_task import TASK_FILE, task_json
 from albert.train.checkpoint import checkpoint_path, damage, load_checkpoint
 from albert.train.history import History, read_history
 from albert.train.loop import BadLoss, Progress, train

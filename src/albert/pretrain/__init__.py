@@ -1,0 +1,6 @@
+"""Pre-training: from a token store to a model folder."""
+
+from albert.pretrain.plan import Plan
+from albert.pretrain.run import Pretrained, pretrain
+
+__all__ = ["Plan", "Pretrained", "pretrain"]
