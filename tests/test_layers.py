@@ -97,6 +97,11 @@ def test_every_part_of_the_order_is_there() -> None:
         assert all(LEVEL[other] < LEVEL[part] for other in others), f"{part}: the order alone forbids some of {others}"
 
 
+def test_the_folders_of_tests_are_those_of_the_code() -> None:
+    folders = {path.parent.name for path in Path(__file__).parent.glob("*/test_*.py")}
+    assert folders - set(LEVEL) == {"end_to_end", "golden", "parity"}
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_only_from_below(module: str) -> None:
     part = part_of(module)

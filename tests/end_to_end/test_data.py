@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from albert.cli import main
-from albert.cli.progress import duration, progress_line
 
 TOKENIZER_WORDS = "the cat sat on a mat and the ship left in the rain with old bread"
 
@@ -152,22 +151,3 @@ def test_a_build_never_imports_torch(folder: Path) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program, *BUILD], cwd=folder, capture_output=True, text=True)
     assert ended.stdout.splitlines()[-1] == "False False", ended.stderr
-
-
-def test_plain_progress_lines_come_now_and_then(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clock = iter([0.0, 1.0, 20.0, 25.0, 40.0])
-    monkeypatch.setattr("albert.cli.progress.time.monotonic", lambda: next(clock))
-    with progress_line("building") as show:
-        for done in (0.1, 0.5, 0.6, 0.8):
-            show(done, "words")
-    assert capsys.readouterr().err == "building: 50%, words, 24 s left\nbuilding: 80%, words, 11 s left\n"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0.25, "0.2 s"), (59.4, "59 s"), (61, "1 min 01 s"), (3599.7, "1 h 00 min"), (7322, "2 h 02 min")],
-)
-def test_durations_are_said_in_two_units(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
