@@ -17,11 +17,11 @@ import torch
 from albert.data.settings import NUM_SPECIAL
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
-from albert.data.word_vectors import count_word_vectors
+from albert.data.word_vectors import ppmi_word_vectors
 from albert.errors import UsageError
 from albert.model import Albert, new_model
 from albert.model.accounting import parameters_of, training_bytes
-from albert.model.albert import draw_waves, start_words
+from albert.model.albert import init_sinusoidal_positions, init_words
 from albert.model.folder import load_model, save_model
 from albert.model.locate import locate, shipped_models
 from albert.model.presets import full_name, preset
@@ -32,7 +32,7 @@ from albert.tasks.pace import Pace, measure_pace
 from albert.tasks.pretraining import PretrainJob, PretrainSettings, count_micro_batches, example_settings, phases
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, Trained, train
-from albert.train.run import own_run
+from albert.train.run import ADJUSTABLE, own_run
 from albert.train.settings import with_precision
 from albert.train.world import World, join_world
 
@@ -50,13 +50,13 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
         if longest > preset(name).max_position_embeddings:
             changes.setdefault("max_position_embeddings", longest)
         model = new_model(preset(name).with_settings(changes), HEADS, seed=settings.train.seed)
-        if settings.positions == "waves":
-            draw_waves(model)
+        if settings.model_init.positions == "sinusoidal":
+            init_sinusoidal_positions(model)
         return model
     folder = locate(name)
-    for start in ("positions", "words"):
-        if (value := getattr(settings, start)) != "random":
-            raise UsageError(f"{start}='{value}' is how a new model starts; {folder} has its own")
+    for part, value in settings.model_init.model_dump().items():
+        if value != "random":
+            raise UsageError(f"model_init.{part}='{value}' is how a new model starts; {folder} has its own")
     loaded = load_model(folder, HEADS, seed=settings.train.seed)
     if fixed := sorted(set(settings.model) - CHANGEABLE):
         raise UsageError(f"model.{fixed[0]}: a model folder keeps its shape; only depth and dropout can change")
@@ -137,14 +137,15 @@ def pretrain(
         plan = _plan(network, store, settings, peak=peak, warm=warm, world=world)
         if dry_run:
             return _with_pace(plan, network, store, settings, world=world)
-        identity = {
+        facts = {
             "stage": "pretrain",
             "model": model,
-            "settings": settings.model_dump(exclude={"start_from"}),  # `model` says it
             "store": store.fingerprint,
             "valid": valid.fingerprint if valid else None,
         }
-        with own_run(out, identity, world) as run, reported(run, world):
+        asked = settings.model_copy(update={"start_from": None})  # `model` says it
+        adjustable = ADJUSTABLE | {"train.eval_every"}  # evaluation chooses nothing here
+        with own_run(out, facts, world, settings=asked, adjustable=adjustable) as run, reported(run, world):
             world.wait()
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
@@ -159,8 +160,8 @@ def pretrain(
                 observe(progress)
 
             def begin(step: int) -> None:
-                if step == 0 and settings.words == "counts":
-                    _start_words(network, store, world)
+                if step == 0 and settings.model_init.words == "ppmi":
+                    _init_words(network, store, world)
                 if run:
                     run.resume_metrics(step)
 
@@ -181,12 +182,12 @@ def pretrain(
         return Pretrained(out, plan, trained)
 
 
-def _start_words(model: Albert, store: TokenStore, world: World) -> None:
-    """Start the word embeddings from counts, the same in every process."""
+def _init_words(model: Albert, store: TokenStore, world: World) -> None:
+    """Start the word embeddings from PPMI vectors of the store, the same in every process."""
     if world.is_first:
-        log.info("counting which pieces stand near each other")
-        counted = count_word_vectors(store, model.config.embedding_size)
-        start_words(model, torch.from_numpy(counted.vectors), torch.from_numpy(counted.frequencies))
+        log.info("word embeddings: counting which pieces stand near each other (PPMI)")
+        counted = ppmi_word_vectors(store, model.config.embedding_size)
+        init_words(model, torch.from_numpy(counted.vectors), torch.from_numpy(counted.frequencies))
     world.share(model)
 
 

@@ -74,8 +74,8 @@ def run_seeds(
     observe: Callable[[Progress], None] = lambda _: None,
 ) -> Finetuned:
     """Run several seeds into folders `seed-N` of `out`; with `retry`, attempts that learn nothing are made again."""
-    identity = prepared.identity(prepared.settings) | {"several": True}
-    with own_run(out, identity, world) as run, reported(run, world):
+    facts = prepared.facts() | {"several": True}
+    with own_run(out, facts, world, settings=prepared.settings) as run, reported(run, world):
         world.wait()
         runs = _recorded(out)  # by folder; asking for fewer seeds takes none away
         for number in range(seeds):

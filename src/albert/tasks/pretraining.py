@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -21,7 +21,7 @@ from albert.data.stream import BatchStream
 from albert.errors import UsageError
 from albert.model import Albert, Packed
 from albert.model.losses import cross_entropy
-from albert.settings import Section
+from albert.settings import Renamed, Section
 from albert.tasks.intrinsic import IntrinsicEvaluation
 from albert.train.loop import MicroLoss
 from albert.train.settings import GrowSettings, OptimizerSettings, TrainSettings, stage_at
@@ -54,13 +54,24 @@ class PretrainOptimizer(OptimizerSettings):
     name: Literal["lamb", "adamw"] = "lamb"
 
 
+class InitSettings(Section):
+    """How the embeddings of a new model start."""
+
+    positions: Literal["random", "sinusoidal"] = "random"
+    words: Literal["random", "ppmi"] = "random"  # noise, or PPMI vectors counted from the text
+
+
 class PretrainSettings(Section):
     """Everything a pre-training run may set."""
 
+    renamed: ClassVar = {
+        "positions": Renamed("model_init.positions", {"waves": "sinusoidal"}),
+        "words": Renamed("model_init.words", {"counts": "ppmi"}),
+    }
+
     start_from: str | None = None  # a preset or a model folder, for whoever starts the run and names none
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the configuration to change
-    positions: Literal["random", "waves"] = "random"  # how the position embeddings of a new model start
-    words: Literal["random", "counts"] = "random"  # … the word embeddings: noise, or counted from the text
+    model_init: InitSettings = InitSettings()
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
     optimizer: PretrainOptimizer = PretrainOptimizer()
