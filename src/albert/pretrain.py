@@ -7,8 +7,8 @@ on is in its settings and its store; running the same command again resumes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from albert.errors import UsageError
 from albert.model import Albert, new_model
 from albert.model.accounting import parameters_of, training_bytes
 from albert.model.albert import init_sinusoidal_positions, init_words
+from albert.model.config import AlbertConfig
 from albert.model.folder import load_model, save_model
 from albert.model.locate import locate, shipped_models
 from albert.model.presets import full_name, preset
@@ -29,7 +30,14 @@ from albert.model.vocabulary import change_vocabulary
 from albert.optim import build_optimizer, learning_rate, warmup
 from albert.report.writing import reported
 from albert.tasks.pace import Pace, measure_pace
-from albert.tasks.pretraining import PretrainJob, PretrainSettings, count_micro_batches, example_settings, phases
+from albert.tasks.pretraining import (
+    InitSettings,
+    PretrainJob,
+    PretrainSettings,
+    count_micro_batches,
+    example_settings,
+    phases,
+)
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, Trained, train
 from albert.train.run import ADJUSTABLE, own_run
@@ -45,7 +53,7 @@ CHANGEABLE = {"num_hidden_layers", "hidden_dropout_prob", "attention_probs_dropo
 def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Albert:
     """Build a preset for the store's vocabulary, or take up a model folder, at another depth or vocabulary."""
     longest = settings.data.max_length
-    if full_name(name) and not Path(name).exists() and name not in shipped_models():
+    if _is_preset(name):
         changes = {"vocab_size": store.tokenizer.vocab_size} | settings.model
         if longest > preset(name).max_position_embeddings:
             changes.setdefault("max_position_embeddings", longest)
@@ -57,12 +65,16 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
     for part, value in settings.model_init.model_dump().items():
         if value != "random":
             raise UsageError(f"model_init.{part}='{value}' is how a new model starts; {folder} has its own")
-    loaded = load_model(folder, HEADS, seed=settings.train.seed)
-    if fixed := sorted(set(settings.model) - CHANGEABLE):
-        raise UsageError(f"model.{fixed[0]}: a model folder keeps its shape; only depth and dropout can change")
-    model = loaded.model
-    if settings.model:
-        model = _reshaped(model, settings.model)
+    model = load_model(folder, HEADS, seed=settings.train.seed).model
+    wanted = model.config.with_settings(settings.model)
+    for field, value in settings.model.items():
+        has = getattr(model.config, field)
+        if field not in CHANGEABLE and getattr(wanted, field) != has:
+            raise UsageError(
+                f"model.{field}={value!r}: {folder} has {has!r} and keeps its shape; only depth and dropout can change"
+            )
+    if changes := {field: value for field, value in settings.model.items() if field in CHANGEABLE}:
+        model = _reshaped(model, changes)
     old = Tokenizer.load(folder) if (folder / "spiece.model").exists() else None
     if old is not None and old.fingerprint != store.tokenizer.fingerprint:
         carried = change_vocabulary(model, old=old, new=store.tokenizer)
@@ -73,6 +85,28 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
             f"{store.tokenizer.vocab_size:,}: give the folder its tokenizer"
         )
     return model
+
+
+def _is_preset(name: str) -> bool:
+    return full_name(name) is not None and not Path(name).exists() and name not in shipped_models()
+
+
+def settings_for(model: str, settings: PretrainSettings, *, asked: Collection[str]) -> PretrainSettings:
+    """Return the settings of a run from `model`: what a recipe says of a new model is left out where a folder decides.
+
+    What was `asked` for by its dotted name stays: `start_model` refuses it where it contradicts the folder.
+    """
+    if _is_preset(model):
+        return settings
+    fixed = {field.name for field in fields(AlbertConfig)} - CHANGEABLE
+    left_out = [f"model.{name}" for name in settings.model if name in fixed and f"model.{name}" not in asked]
+    start = {name: value for name, value in settings.model_init if f"model_init.{name}" in asked}
+    left_out += [f"model_init.{name}" for name, value in settings.model_init if name not in start and value != "random"]
+    if not left_out:
+        return settings
+    log.warning("%s decides %s: what the recipe says of a new model is left out", model, ", ".join(left_out))
+    kept = {name: value for name, value in settings.model.items() if f"model.{name}" not in left_out}
+    return settings.model_copy(update={"model": kept, "model_init": InitSettings(**start)})
 
 
 def _reshaped(model: Albert, changes: dict[str, Any]) -> Albert:
@@ -107,6 +141,11 @@ class Pretrained:
     folder: Path
     plan: Plan
     trained: Trained
+
+    @property
+    def was_finished(self) -> bool:
+        """Tell whether there was nothing left to train."""
+        return self.trained.resumed_from == self.trained.state.step
 
 
 def pretrain(
@@ -177,9 +216,10 @@ def pretrain(
                 observe=note,
                 resumed=begin,
             )
-            if world.is_first:
+            result = Pretrained(out, plan, trained)
+            if world.is_first and not (result.was_finished and (out / "model").exists()):
                 save_model(network, out / "model", tokenizer=store.tokenizer)
-        return Pretrained(out, plan, trained)
+        return result
 
 
 def _init_words(model: Albert, store: TokenStore, world: World) -> None:

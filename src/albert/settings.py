@@ -85,6 +85,22 @@ def with_new_names(kind: type[Section], values: Mapping[str, Any], *, warn: bool
     return tree
 
 
+def assigned_names(kind: type[Section], assignments: Iterable[str]) -> set[str]:
+    """Return the dotted names of what `--set` words set, as they are called now."""
+    return set(flatten(with_new_names(kind, _tree(parse_assignments(assignments)))))
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the leaves of nested settings by their dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
 def check_settings(kind: type[Settings], values: Mapping[str, Any], *, source: str) -> Settings:
     """Check a tree of values; every problem in one error."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,14 @@ def test_a_resumed_run_is_the_uninterrupted_run_bit_for_bit(
 def test_running_a_finished_command_again_changes_nothing(store: TokenStore, tmp_path: Path) -> None:
     run(store, tmp_path / "run")
     before = metrics(tmp_path / "run"), final(tmp_path / "run")
+    model = tmp_path / "run" / "model"
+    (model / "notes.txt").touch()  # would be lost if the folder were written again
     assert run(store, tmp_path / "run").trained.resumed_from == 12
     assert metrics(tmp_path / "run") == before[0]
+    assert (model / "notes.txt").exists()
+    shutil.rmtree(model)
+    assert run(store, tmp_path / "run").was_finished
+    assert load_model(model).model.config.hidden_size == 32, "one that is gone is written again"
 
 
 def test_accumulation_changes_the_losses_by_rounding_only(store: TokenStore, tmp_path: Path) -> None:
@@ -287,7 +294,7 @@ def test_training_goes_on_from_a_folder_at_another_depth(store: TokenStore, tmp_
     pretrain(store, str(tmp_path / "first" / "model"), tmp_path / "second", settings=start)
     assert load_model(tmp_path / "second" / "model").model.config.num_hidden_layers == 5
     fixed = read_settings(PretrainSettings, defaults={"model.hidden_size": 64})
-    with pytest.raises(UsageError, match="keeps its shape"):
+    with pytest.raises(UsageError, match=r"model\.hidden_size=64: .* has 32 and keeps its shape"):
         pretrain(store, str(tmp_path / "first" / "model"), tmp_path / "third", settings=fixed)
 
 

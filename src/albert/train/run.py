@@ -25,7 +25,7 @@ from typing import Any
 import albert
 from albert.errors import UsageError
 from albert.files import atomic_write, read_json, sole_owner, write_json
-from albert.settings import Section, with_new_names
+from albert.settings import Section, flatten, with_new_names
 from albert.train.events import EventFiles
 from albert.train.world import World
 
@@ -138,17 +138,6 @@ def _require_same(old: Mapping[str, Any], now: Mapping[str, Any], adjustable: Co
         )
     for difference in differences.values():
         log.info("%s from here on", difference)
-
-
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Give the leaves of nested settings by their dotted names."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= flatten(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
 
 
 def _circumstances() -> dict[str, Any]:
