@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.extmath import randomized_svd
 
 from albert.data.shard import Shard
 from albert.data.store import TokenStore
@@ -38,7 +39,7 @@ def ppmi_word_vectors(store: TokenStore, size: int) -> WordVectors:
     neighbours = np.argsort(-frequencies, kind="stable")[: max(1, MOST_CELLS // vocabulary)]
     matrix = _ppmi(_count_pairs(pieces, neighbours, vocabulary))
     rank = min(size, *matrix.shape)
-    left, strength = _largest_directions(matrix, rank)
+    left, strength, _ = randomized_svd(matrix, rank, n_oversamples=rank, n_iter=4, random_state=0)
     vectors = np.zeros((vocabulary, size), np.float32)
     vectors[:, :rank] = left * np.sqrt(strength)
     vectors[frequencies == 0] = 0  # and not what rounding left there
@@ -80,14 +81,3 @@ def _ppmi(counts: Floats) -> Floats:
     by_chance = of_row * (of_column / max(counts.sum(), 1))
     ratio = np.divide(counts, by_chance, out=np.ones_like(counts), where=counts > by_chance)
     return np.log(ratio)
-
-
-def _largest_directions(matrix: Floats, number: int) -> tuple[Floats, Floats]:
-    """Find the first left singular vectors [V, number] and values of a matrix, by powers of it on random vectors."""
-    width = min(2 * number, *matrix.shape)
-    basis = np.random.default_rng(0).standard_normal((matrix.shape[1], width), dtype=np.float32)
-    basis = np.linalg.qr(matrix @ basis).Q
-    for _ in range(4):
-        basis = np.linalg.qr(matrix @ (matrix.T @ basis)).Q
-    left, strength, _ = np.linalg.svd(basis.T @ matrix, full_matrices=False)
-    return (basis @ left)[:, :number], strength[:number]
