@@ -6,9 +6,12 @@ import ast
 import json
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 PACKAGE = SOURCE / "albert"
@@ -156,6 +159,22 @@ def test_importing_the_whole_data_path_loads_no_torch() -> None:
     loaded = loaded_by("\n".join(f"import {name}" for name in LIGHT))
     assert "albert" in loaded
     assert HEAVY & set(loaded) == set()
+
+
+def test_every_package_that_is_imported_is_declared_and_locked() -> None:
+    project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    core = {Requirement(line).name for line in project["dependencies"]}
+    extras = {Requirement(line).name for lines in project["optional-dependencies"].values() for line in lines}
+    tops = {name.split(".")[0] for module in MODULES for name in imports(module)}
+    known = {"tensorflow": ["tensorflow-cpu"], **metadata.packages_distributions()}
+    missing = {
+        top
+        for top in tops - sys.stdlib_module_names - {"albert"}
+        if not {name.lower().replace("_", "-") for name in known.get(top, [top])} & (core | extras)
+    }
+    assert missing == set(), "declare it in pyproject.toml, then `make lock`"
+    locked = (SOURCE.parent / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    assert core <= {line.partition("==")[0].lower().replace("_", "-") for line in locked}
 
 
 def test_the_help_of_every_command_loads_neither_torch_nor_numpy() -> None:

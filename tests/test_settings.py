@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from albert.errors import UsageError
-from albert.pretrain.settings import PretrainSettings
+from albert.pretrain.settings import InitSettings, PretrainSettings
 from albert.settings import parse_assignments, read_settings
 from albert.train.settings import stage_at
 
@@ -42,6 +42,25 @@ def test_a_wrong_setting_is_named_with_its_rule(assignment: str, message: str) -
     with pytest.raises(UsageError) as caught:
         read_settings(PretrainSettings, assignments=[assignment])
     assert message in str(caught.value)
+
+
+def test_an_old_name_or_value_works_and_says_the_new_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text('positions = "waves"\nwords = "random"\n')
+    settings = read_settings(PretrainSettings, file=file, assignments=["words=counts"])
+    assert settings.model_init == InitSettings(positions="sinusoidal", words="ppmi")
+    assert "the setting positions='waves' is now called model_init.positions='sinusoidal'" in caplog.text
+    newer = read_settings(PretrainSettings, file=file, assignments=["model_init.positions=random"])
+    assert newer.model_init.positions == "random", "an assignment wins over the file, whichever name each uses"
+    with pytest.raises(UsageError, match=r"words='counts' is the old name of model_init\.words='ppmi'"):
+        read_settings(PretrainSettings, assignments=["model_init.words=ppmi", "words=counts"])
+    with pytest.raises(UsageError, match=r"model_init\.positions='wavs'"):
+        read_settings(PretrainSettings, assignments=["positions=wavs"])
+
+
+def test_new_names_bring_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    read_settings(PretrainSettings, assignments=["model_init.words=ppmi"])
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize("text", ["[train", "train = ", "\x00"])

@@ -1,25 +1,38 @@
 """Settings: a TOML file, then `--set key=value`, into a strict tree of named fields.
 
 An unknown key is an error that suggests the near one; a value of the wrong kind is an error that names key, value and
-rule. Knows no particular setting: every stage declares its own as a `Section`.
+rule. A name or value that a setting had in an earlier version still works, with a warning that says the new one. Knows
+no particular setting: every stage declares its own as a `Section`.
 """
 
 from __future__ import annotations
 
+import copy
+import logging
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from albert.errors import UsageError, did_you_mean
+
+log = logging.getLogger(__name__)
+
+
+class Renamed(NamedTuple):
+    """What a setting is called now, and those of its values that have other names now."""
+
+    name: str  # dotted
+    values: Mapping[Any, Any] = {}
 
 
 class Section(BaseModel):
     """A group of settings: no unknown fields, no silent conversions, no change after checking."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    renamed: ClassVar[Mapping[str, Renamed]] = {}  # by the dotted names of earlier versions
 
 
 Settings = TypeVar("Settings", bound=Section)
@@ -48,13 +61,44 @@ def read_settings(
     `defaults` and assignments have dotted keys: `train.steps`.
     """
     values: dict[str, Any] = {}
-    for name, value in defaults.items():
-        _put(values, name, value)
-    if file is not None:
-        _merge(values, _read_toml(file))
-    for name, value in parse_assignments(assignments).items():
-        _put(values, name, value)
+    told = _read_toml(file) if file is not None else {}
+    for layer in (_tree(defaults), told, _tree(parse_assignments(assignments))):
+        _merge(values, with_new_names(kind, layer, warn=True))
     return check_settings(kind, values, source=str(file) if file else "settings")
+
+
+def with_new_names(kind: type[Section], values: Mapping[str, Any], *, warn: bool = False) -> dict[str, Any]:
+    """Return a tree of values in which what earlier versions called otherwise has its present name."""
+    tree = copy.deepcopy(dict(values))
+    for old, (new, renamed_values) in kind.renamed.items():
+        place, last = _section(tree, old)
+        if last not in place:
+            continue
+        given = place.pop(last)
+        value = renamed_values.get(given, given) if isinstance(given, str) else given
+        there, field = _section(tree, new)
+        if field in there:
+            raise UsageError(f"{old}={given!r} is the old name of {new}={there[field]!r}: give one of them")
+        _put(tree, new, value)
+        if warn and (old, given) != (new, value):
+            log.warning("the setting %s=%r is now called %s=%r: the old name still works", old, given, new, value)
+    return tree
+
+
+def assigned_names(kind: type[Section], assignments: Iterable[str]) -> set[str]:
+    """Return the dotted names of what `--set` words set, as they are called now."""
+    return set(flatten(with_new_names(kind, _tree(parse_assignments(assignments)))))
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the leaves of nested settings by their dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
 
 
 def check_settings(kind: type[Settings], values: Mapping[str, Any], *, source: str) -> Settings:
@@ -91,6 +135,22 @@ def _read_toml(file: Path) -> dict[str, Any]:
         raise UsageError(f"{file}: can't be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: not valid TOML: {error}") from error
+
+
+def _section(tree: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
+    """Return the section of a tree that a dotted name lies in, empty where there is none, and its last part."""
+    *sections, last = name.split(".")
+    for section in sections:
+        inner = tree.get(section)
+        tree = inner if isinstance(inner, dict) else {}
+    return tree, last
+
+
+def _tree(values: Mapping[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for name, value in values.items():
+        _put(tree, name, value)
+    return tree
 
 
 def _put(values: dict[str, Any], name: str, value: Any) -> None:

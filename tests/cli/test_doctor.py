@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from email.message import Message
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
 from albert import hardware
@@ -52,7 +54,11 @@ def test_a_missing_core_package_is_red_and_ends_with_one(monkeypatch: pytest.Mon
 
 
 def test_a_missing_extra_is_a_note_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata, "requires", lambda _: ["torch==2.13.0", "no-such-package>=2.1; extra == 'serve'"])
+    said = Message()
+    said["Provides-Extra"] = "serve"
+    monkeypatch.setattr(metadata, "metadata", lambda _: said)
+    wanted = ["torch==2.13.0", "no-such-package>=2.1; extra == 'serve'", "for-old-pythons; python_version < '3.0'"]
+    monkeypatch.setattr(metadata, "requires", lambda _: wanted)
     assert report()[0] == 0
     assert findings()["[serve]"] == {
         "name": "[serve]",
@@ -70,14 +76,16 @@ def test_a_missing_extra_is_a_note_with_its_command(monkeypatch: pytest.MonkeyPa
         ("numpy>=2.0", "2.4.6", True),
         ("numpy>=2.0", "10.0", True),
         ("numpy>=2.0", "1.26.4", False),
-        ("numpy>=2.0", "2.0rc1", True),
+        ("numpy>=2.0", "2.0rc1", False),
+        ("numpy>=2.0", "2.1rc1", True),
+        ("numpy>=2.0,<3", "3.0", False),
     ],
 )
-def test_versions_are_compared_as_numbers(
+def test_versions_are_compared_by_the_rules_of_pip(
     monkeypatch: pytest.MonkeyPatch, requirement: str, installed: str, fits: bool
 ) -> None:
     monkeypatch.setattr(metadata, "version", lambda _: installed)
-    assert (command._problem(requirement) == "") is fits
+    assert (command._problem(Requirement(requirement)) == "") is fits
 
 
 def test_torch_that_cannot_load_is_red(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from albert.cli import app
+from albert.errors import ModelError
 
 # A command line with one more command, which does what it is told.
 STAGE = """
@@ -136,3 +140,25 @@ def test_an_interrupt_cleans_up_and_ends_with_130(tmp_path: Path) -> None:
     assert child.communicate(timeout=30)[1] == "interrupted\n"
     assert child.returncode == 130
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["predict", "GHOST", "a text"],
+        ["evaluate", "GHOST", "--data", "rows.csv"],
+        ["finetune", "--model", "GHOST", "--data", "rows.csv", "--out", "run"],
+        ["info", "GHOST"],
+        ["info", "bse"],
+        ["convert", "GHOST", "--out", "out"],
+    ],
+)
+def test_a_model_that_is_not_there_is_exit_code_4(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"text {i},{'good' if i % 2 else 'bad'}\n" for i in range(40))
+    (tmp_path / "rows.csv").write_text(f"text,label\n{rows}")
+    result = CliRunner().invoke(app, [str(tmp_path / "ghost") if word == "GHOST" else word for word in words])
+    assert isinstance(result.exception, ModelError), result.output
+    assert result.exception.exit_code == 4

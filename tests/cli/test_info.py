@@ -50,7 +50,6 @@ def test_info_of_a_folder_says_whether_transformers_opens_it(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["info", "bse"], "did you mean 'base'"),
         (["info", "base", "--set", "heads=3"], "did you mean 'num_attention_heads'"),
         (["info", "base", "--set", "sharing=most"], "sharing='most' is unknown"),
         (["info", "base", "--set", "hidden_size=100"], "not a multiple of num_attention_heads"),

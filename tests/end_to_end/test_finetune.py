@@ -63,6 +63,24 @@ def test_the_result_is_told_in_words_with_what_blindness_scores(
         assert words in done.stdout
 
 
+@pytest.mark.parametrize("seeds", ["1", "2"])
+def test_a_finished_run_says_so_and_leaves_its_model_alone(
+    seeds: str, table: Path, model_folder: Path, tmp_path: Path
+) -> None:
+    words = command(table, model_folder, tmp_path / "run", "--seeds", seeds)
+    assert "run is finished" not in CliRunner().invoke(app, words, catch_exceptions=False).stdout
+    weights = tmp_path / "run" / "model" / "model.safetensors"
+    before = weights.stat().st_ino
+    again = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert again.exit_code == 0
+    assert f"{tmp_path / 'run'}: the run is finished" in again.stdout
+    assert weights.stat().st_ino == before
+    if seeds == "2":  # another choice, or a damaged copy, is written
+        weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+        CliRunner().invoke(app, words, catch_exceptions=False)
+        assert weights.stat().st_ino != before
+
+
 def test_wrong_words_and_wrong_data_are_refused(table: Path, model_folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, command(table, model_folder, tmp_path / "run", "--set", "tune.epoch=3"))
     assert isinstance(done.exception, UsageError)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from albert.cli import app
 from albert.data.store import TokenStore, write_store
-from albert.errors import DataError, UsageError
+from albert.errors import DataError, ModelError, UsageError
 from albert.evaluate import EvaluationPlan, PretrainingScores, evaluate_pretraining
 from albert.model import new_model
 from albert.model.folder import load_model, save_model
@@ -176,7 +176,7 @@ def test_a_run_without_a_model_and_pairs_longer_than_the_positions_are_refused(
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
     (unfinished / "run.json").write_bytes((run.folder / "run.json").read_bytes())
-    with pytest.raises(UsageError, match="has no model/ yet"):
+    with pytest.raises(ModelError, match="has no model/ yet"):
         evaluate(unfinished, held_out)
     with pytest.raises(UsageError, match="--length 600: the model has 512 positions"):
         evaluate(run.folder, held_out, max_length=600)

@@ -108,6 +108,20 @@ def test_a_resumed_run_is_the_uninterrupted_run_bit_for_bit(
     assert again.chosen.learnt
 
 
+def test_a_run_may_log_and_save_otherwise_when_resumed_but_not_evaluate_otherwise(
+    opened: MakeData, model_folder: Path, settings: MakeSettings, tmp_path: Path
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        tune(opened(), model_folder, tmp_path / "run", settings(), observe=stop_at(25))
+    with pytest.raises(
+        UsageError, match=r"settings\.train\.eval_every was 20, is 15"
+    ):  # it decides which model is best
+        tune(opened(), model_folder, tmp_path / "run", settings(train__eval_every=15))
+    tune(opened(), model_folder, tmp_path / "run", settings(train__save_every=30, train__log_every=7))
+    tune(opened(), model_folder, tmp_path / "whole", settings())
+    assert same(weights(tmp_path / "run" / "model"), weights(tmp_path / "whole" / "model"))
+
+
 def test_the_best_model_is_kept_not_the_last(
     opened: MakeData, model_folder: Path, settings: MakeSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

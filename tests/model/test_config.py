@@ -21,7 +21,7 @@ def test_short_names_mean_version_2() -> None:
 
 
 def test_an_unknown_preset_suggests_the_near_one() -> None:
-    with pytest.raises(UsageError, match="did you mean 'base'"):
+    with pytest.raises(ModelError, match="did you mean 'base'"):
         preset("bsae")
 
 

@@ -12,7 +12,7 @@ import torch
 from albert.batch import Batch, pack
 from albert.errors import DataError, UsageError
 from albert.model import Albert, AlbertConfig, Packed, new_model
-from albert.model.albert import WORD_SIZE, draw_waves, start_words
+from albert.model.albert import WORD_SIZE, init_sinusoidal_positions, init_words
 from albert.model.encoder import Encoder, LayerNorm
 from albert.model.losses import cross_entropy
 
@@ -255,9 +255,9 @@ def test_the_encoder_is_an_ordinary_module() -> None:
     assert len(list(encoder.parameters())) == len({id(p) for p in encoder.parameters()})
 
 
-def test_positions_can_start_as_waves_that_are_alike_where_they_are_near() -> None:
+def test_positions_can_start_sinusoidal_and_are_alike_where_they_are_near() -> None:
     model = model_of(embedding_size=63)
-    draw_waves(model)
+    init_sinusoidal_positions(model)
     weight = model.encoder.embeddings.position.weight.detach()
     alike = torch.nn.functional.cosine_similarity(weight[:1], weight[:20])
     assert weight.pow(2).mean().sqrt() == pytest.approx(model.config.initializer_range, rel=0.02)
@@ -273,7 +273,7 @@ def test_words_can_start_from_vectors_and_the_bias_from_frequencies() -> None:
     vectors[:5] = 0
     vectors[7] *= 16
     frequencies = torch.arange(len(vectors))
-    start_words(model, vectors, frequencies)
+    init_words(model, vectors, frequencies)
     word, bias = model.encoder.embeddings.word.weight.detach(), model.heads["mlm"].bias.detach()
     assert torch.equal(word[:5], before[:5])  # nothing is known of them
     assert word[5:].pow(2).mean().sqrt() == pytest.approx(WORD_SIZE, rel=1e-4)

@@ -7,7 +7,7 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
-from albert.errors import ModelError, UsageError
+from albert.errors import ModelError
 from albert.model import locate as module
 from albert.model.locate import HUB_FILES, locate
 
@@ -21,12 +21,12 @@ def test_a_shipped_name_is_found_in_the_package(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "tiny-xx").mkdir()
     (tmp_path / "tiny-xx" / "config.json").write_text("{}")
     assert locate("tiny-xx") == tmp_path / "tiny-xx"
-    with pytest.raises(UsageError, match="did you mean 'tiny-xx'"):
+    with pytest.raises(ModelError, match="did you mean 'tiny-xx'"):
         locate("tiny-xy")
 
 
 def test_an_absent_folder_is_not_taken_for_a_hub_id(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such model folder"):
+    with pytest.raises(ModelError, match="no such model folder"):
         locate(tmp_path / "absent")
 
 
@@ -54,5 +54,5 @@ def test_a_hub_that_does_not_answer_is_one_error(monkeypatch: pytest.MonkeyPatch
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
-    with pytest.raises(UsageError, match=r"albert-lite\[hub\]"):
+    with pytest.raises(ModelError, match=r"albert-lite\[hub\]"):
         locate("owner/model")

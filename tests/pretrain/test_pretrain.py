@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from albert.data.store import TokenStore
-from albert.data.word_vectors import WordVectors, count_word_vectors
+from albert.data.word_vectors import WordVectors, ppmi_word_vectors
 from albert.errors import AlbertError, DataError, UsageError
 from albert.model.folder import load_model
 from albert.optim.table import OPTIMIZERS
@@ -105,8 +106,14 @@ def test_a_resumed_run_is_the_uninterrupted_run_bit_for_bit(
 def test_running_a_finished_command_again_changes_nothing(store: TokenStore, tmp_path: Path) -> None:
     run(store, tmp_path / "run")
     before = metrics(tmp_path / "run"), final(tmp_path / "run")
+    model = tmp_path / "run" / "model"
+    (model / "notes.txt").touch()  # would be lost if the folder were written again
     assert run(store, tmp_path / "run").trained.resumed_from == 12
     assert metrics(tmp_path / "run") == before[0]
+    assert (model / "notes.txt").exists()
+    shutil.rmtree(model)
+    assert run(store, tmp_path / "run").was_finished
+    assert load_model(model).model.config.hidden_size == 32, "one that is gone is written again"
 
 
 def test_accumulation_changes_the_losses_by_rounding_only(store: TokenStore, tmp_path: Path) -> None:
@@ -126,6 +133,57 @@ def test_another_configuration_on_the_same_folder_is_refused_by_name(store: Toke
         run(store, tmp_path / "other")
 
 
+def rewrite_record(out: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Make run.json say what an earlier version would have written."""
+    record = json.loads((out / "run.json").read_text())
+    change(record["identity"]["settings"])
+    (out / "run.json").write_text(json.dumps(record))
+
+
+def test_a_run_begun_before_a_setting_existed_resumes_with_its_default(store: TokenStore, tmp_path: Path) -> None:
+    def forget(settings: dict[str, Any]) -> None:
+        del settings["model_init"], settings["data"]["overlap"], settings["train"]["timeout_minutes"]
+
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(store, "tiny", tmp_path / "run", settings=settings(), observe=stop_at(6))
+    rewrite_record(tmp_path / "run", forget)
+    with pytest.raises(UsageError, match=r"settings\.data\.overlap was 0\.0, is 0\.5"):
+        run(store, tmp_path / "run", data__overlap=0.5)
+    assert run(store, tmp_path / "run").trained.resumed_from == 4
+    record = json.loads((tmp_path / "run" / "run.json").read_text())["identity"]["settings"]
+    assert record["data"]["overlap"] == 0.0, "the record says what is in force"
+
+
+def test_a_run_begun_under_old_names_resumes_under_the_new(store: TokenStore, tmp_path: Path) -> None:
+    def old_names(settings: dict[str, Any]) -> None:
+        assert settings.pop("model_init") == {"positions": "sinusoidal", "words": "ppmi"}
+        settings |= {"positions": "waves", "words": "counts"}
+
+    changes = {"model_init__positions": "sinusoidal", "model_init__words": "ppmi"}
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(store, "tiny", tmp_path / "run", settings=settings(**changes), observe=stop_at(6))
+    rewrite_record(tmp_path / "run", old_names)
+    with pytest.raises(UsageError, match=r"settings\.model_init\.words was 'ppmi', is 'random'"):
+        run(store, tmp_path / "run", model_init__positions="sinusoidal")
+    assert run(store, tmp_path / "run", **changes).trained.resumed_from == 4
+    assert run(store, tmp_path / "run", positions="waves", words="counts").trained.resumed_from == 12
+
+
+def test_a_resumed_run_may_change_what_its_result_does_not_depend_on(store: TokenStore, tmp_path: Path) -> None:
+    later = {
+        "train__save_every": 5, "train__keep": 1, "train__log_every": 3, "train__eval_every": 6,
+        "train__timeout_minutes": 3.0, "train__on_bad_loss": "skip", "train__checkpointing": True,
+    }  # fmt: skip
+    dropout = {"model__hidden_dropout_prob": 0.1}
+    run(store, tmp_path / "whole", **dropout)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(store, "tiny", tmp_path / "cut", settings=settings(**dropout), observe=stop_at(6))
+    assert run(store, tmp_path / "cut", **dropout, **later).trained.resumed_from == 4
+    assert same(tmp_path / "whole", tmp_path / "cut")
+    record = json.loads((tmp_path / "cut" / "run.json").read_text())["identity"]["settings"]
+    assert record["train"]["save_every"] == 5, "the record says what is in force"
+
+
 def test_a_damaged_newest_checkpoint_is_passed_over(
     store: TokenStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -140,23 +198,23 @@ def test_a_damaged_newest_checkpoint_is_passed_over(
     assert same(tmp_path / "whole", tmp_path / "hurt")
 
 
-def test_words_that_start_from_counts_begin_at_the_frequencies_and_are_not_counted_again(
+def test_words_that_start_from_ppmi_begin_at_the_frequencies_and_are_not_counted_again(
     store: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[int] = []
 
     def count(store: TokenStore, size: int) -> WordVectors:
         counted.append(size)
-        return count_word_vectors(store, size)
+        return ppmi_word_vectors(store, size)
 
-    monkeypatch.setattr("albert.pretrain.start.count_word_vectors", count)
+    monkeypatch.setattr("albert.pretrain.start.ppmi_word_vectors", count)
     run(store, tmp_path / "noise")
-    run(store, tmp_path / "counts", words="counts")
-    assert metrics(tmp_path / "counts")[0]["mlm_loss"] < metrics(tmp_path / "noise")[0]["mlm_loss"] - 0.3
+    run(store, tmp_path / "ppmi", model_init__words="ppmi")
+    assert metrics(tmp_path / "ppmi")[0]["mlm_loss"] < metrics(tmp_path / "noise")[0]["mlm_loss"] - 0.3
     with pytest.raises(KeyboardInterrupt):
-        pretrain(store, "tiny", tmp_path / "stopped", settings=settings(words="counts"), observe=stop_at(6))
-    run(store, tmp_path / "stopped", words="counts")
-    assert same(tmp_path / "counts", tmp_path / "stopped")
+        pretrain(store, "tiny", tmp_path / "stopped", settings=settings(model_init__words="ppmi"), observe=stop_at(6))
+    run(store, tmp_path / "stopped", model_init__words="ppmi")
+    assert same(tmp_path / "ppmi", tmp_path / "stopped")
     assert counted == [16, 16]
 
 
@@ -237,7 +295,7 @@ def test_training_goes_on_from_a_folder_at_another_depth(store: TokenStore, tmp_
     pretrain(store, str(tmp_path / "first" / "model"), tmp_path / "second", settings=start)
     assert load_model(tmp_path / "second" / "model").model.config.num_hidden_layers == 5
     fixed = read_settings(PretrainSettings, defaults={"model.hidden_size": 64})
-    with pytest.raises(UsageError, match="keeps its shape"):
+    with pytest.raises(UsageError, match=r"model\.hidden_size=64: .* has 32 and keeps its shape"):
         pretrain(store, str(tmp_path / "first" / "model"), tmp_path / "third", settings=fixed)
 
 

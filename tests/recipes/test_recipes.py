@@ -118,6 +118,34 @@ def test_a_recipe_brings_its_model_and_the_option_wins(store_folder: Path, tmp_p
     assert json.loads((tmp_path / "option/run.json").read_text())["identity"]["model"] == "small"
 
 
+def test_a_recipe_for_a_new_model_goes_on_from_a_folder_which_decides_its_shape(
+    store_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    command(store_folder, tmp_path / "first", "--config", "laptop", *tiny("grow.depth=[]"))
+    first = str(tmp_path / "first")
+    more = [word for one in ("train.steps=2", "train.batch_size=4", "grow.depth=[]") for word in ("--set", one)]
+    on = ["--config", "laptop", "--model", first, *more]
+    command(store_folder, tmp_path / "second", *on)
+    config = json.loads((tmp_path / "second/model/config.json").read_text())
+    assert config["embedding_size"] == 16, "the folder's, not the recipe's 64"
+    told = f"{first} decides model.embedding_size, model.initializer_range, model_init.positions, model_init.words"
+    assert told in caplog.text
+    assert command(store_folder, tmp_path / "second", *on)["resumed_from"] == 2, "the same command is the same run"
+    command(store_folder, tmp_path / "third", *on, "--set", "model.embedding_size=16")
+    for contradiction in ("model.embedding_size=64", "model_init.words=ppmi", "words=counts", "model.embeding_size=3"):
+        with pytest.raises(UsageError, match=r"keeps its shape|has its own|did you mean"):
+            command(store_folder, tmp_path / "fourth", *on, "--set", contradiction)
+
+
+def test_a_finished_run_says_so_and_where_its_model_is(store_folder: Path, tmp_path: Path) -> None:
+    words = ["pretrain", "--data", str(store_folder), "--out", str(tmp_path / "run"), "--model", "tiny", *tiny()]
+    assert "run is finished" not in CliRunner().invoke(app, words, catch_exceptions=False).stdout
+    again = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert again.exit_code == 0
+    assert f"{tmp_path / 'run'}: the run is finished" in again.stdout
+    assert f"{tmp_path / 'run' / 'model'}: a model" in again.stdout
+
+
 def test_a_file_wins_over_a_shipped_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "paper").mkdir()

@@ -108,7 +108,12 @@ def test_the_arithmetic() -> None:
     assert found is not None
     assert [one.count for one in found.bins] == [1, 3]
     assert found.error == pytest.approx((1 * 0.45 + 3 * abs(2.9 / 3 - 2 / 3)) / 4)
-    assert class_scores(["a"], [["a"], ["b"]], [["a"], ["a"]])[0].precision == 0.5
+    (a, b) = class_scores(["a", "b"], [["a"], ["b"], []], [["a"], ["a"], ["a"]])
+    assert (a.real, a.said, a.precision, a.recall, a.f1) == (1, 3, pytest.approx(1 / 3), 1.0, 0.5)
+    assert (b.real, b.said, b.precision, b.recall, b.f1) == (1, 0, 0.0, 0.0, 0.0)
+    (alone,) = class_scores(["a"], [["a"], []], [["a"], ["a"]])
+    assert (alone.said, alone.precision) == (2, 0.5)
+    assert class_scores([], [], []) == []
     assert [(low, high, len(own)) for low, high, own in in_bins([1, 1, 1, 2, 9], float, bins=2)] == [
         (1, 1, 3),
         (2, 9, 2),

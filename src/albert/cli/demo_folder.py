@@ -18,7 +18,9 @@ TRAIN_ROWS, DEV_ROWS = 1_500, 600
 PRETRAIN_TOML, FINETUNE_TOML = "pretrain.toml", "finetune.toml"
 PRETRAINING = """# albert demo: the recipe `laptop`, made smaller
 start_from = "tiny"
-positions = "waves"
+
+[model_init]
+positions = "sinusoidal"
 
 [data]
 max_length = 64

@@ -15,11 +15,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 import albert
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 GB = 2**30
 
@@ -103,7 +106,7 @@ def _packages() -> Iterator[Finding]:
         elif problems:
             yield Finding(f"[{extra}]", "; ".join(problems), "note", f"pip install 'albert-lite[{extra}]'")
         else:
-            yield Finding(f"[{extra}]", ", ".join(f"{_name(item)} {_installed(_name(item))}" for item in wanted[extra]))
+            yield Finding(f"[{extra}]", ", ".join(f"{item.name} {_installed(item.name)}" for item in wanted[extra]))
 
 
 def _torch() -> Iterator[Finding]:
@@ -133,31 +136,29 @@ def _torch() -> Iterator[Finding]:
         yield Finding("AMX", f"announced but not used ({amx.source})", "note", fix)
 
 
-def _requirements() -> dict[str, list[str]]:
+def _requirements() -> dict[str, list[Requirement]]:
     """List the requirements by extra, the core's under the empty name; `dev` is for contributors only."""
-    wanted: dict[str, list[str]] = {"": []}
-    for line in metadata.requires("albert-lite") or []:
-        requirement, _, marker = line.partition(";")
-        extra = marker.partition("extra ==")[2].strip().strip("\"'")
-        wanted.setdefault(extra, []).append(requirement.strip())
-    wanted.pop("dev", None)
+    from packaging.requirements import Requirement
+
+    def applies(requirement: Requirement, extra: str) -> bool:
+        return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+    lines = [Requirement(line) for line in metadata.requires("albert-lite") or []]
+    wanted = {"": [line for line in lines if applies(line, "")]}
+    for extra in metadata.metadata("albert-lite").get_all("Provides-Extra") or []:
+        if extra != "dev":
+            wanted[extra] = [line for line in lines if applies(line, extra) and line not in wanted[""]]
     return wanted
 
 
-def _problem(requirement: str) -> str:
+def _problem(requirement: Requirement) -> str:
     """Say what is wrong with an installed package, or nothing."""
-    name = _name(requirement)
-    installed = _installed(name)
+    installed = _installed(requirement.name)
     if not installed:
-        return f"{name} is missing"
-    rule = requirement[len(name) :].strip()
-    have, want = _release(installed), _release(rule.lstrip("=>"))
-    fits = have[: len(want)] == want if rule.startswith("==") else have >= want
-    return "" if fits else f"{name} {installed} does not fit {requirement}"
-
-
-def _name(requirement: str) -> str:
-    return requirement[: next((i for i, c in enumerate(requirement) if not (c.isalnum() or c in "-_.")), None)]
+        return f"{requirement.name} is missing"
+    if requirement.specifier.contains(installed, prereleases=True):
+        return ""
+    return f"{requirement.name} {installed} does not fit {requirement.name}{requirement.specifier}"
 
 
 def _installed(name: str) -> str:
@@ -165,11 +166,6 @@ def _installed(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def _release(version: str) -> tuple[int, ...]:
-    parts = version.partition("+")[0].split(".")
-    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in parts)
 
 
 def _paint(findings: list[Finding]) -> None:

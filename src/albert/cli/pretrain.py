@@ -47,16 +47,18 @@ def pretrain(
     from albert.data.store import TokenStore
     from albert.pretrain.settings import PretrainSettings
     from albert.recipes import locate_recipe
-    from albert.settings import read_settings
+    from albert.settings import assigned_names, read_settings
 
     file = locate_recipe(config) if config is not None else None
     settings = read_settings(PretrainSettings, file=file, assignments=set_ or [])
+    start = model or settings.start_from or DEFAULT_MODEL
+    settings = stage.settings_for(start, settings, asked=assigned_names(PretrainSettings, set_ or []))
     store = TokenStore.open(data)
     held_out = TokenStore.open(valid) if valid else None
     with progress_line("pre-training") as show:
         result = stage.pretrain(
             store,
-            model or settings.start_from or DEFAULT_MODEL,
+            start,
             out,
             settings=settings,
             valid=held_out,
@@ -79,6 +81,8 @@ def pretrain(
     if json_:
         print(json.dumps(facts, indent=2))
         return
+    if result.was_finished:
+        print(f"{result.folder}: the run is finished, nothing was left to do")
     print(f"{facts['model']}: a model trained for {facts['steps']:,} steps")
     for name, value in result.trained.last_evaluation.items():
         print(f"  {name.removeprefix('valid_').replace('_', ' '):<14} {value:.4f}")

@@ -1,9 +1,9 @@
-"""Word vectors by counting: what the word embeddings of a new model may start from.
+"""PPMI word vectors: what the word embeddings of a new model may start from.
 
 How often two pieces stand near each other in the text, against how often they would by chance, is known after one pass
 over the tokens: half a minute for 20 million, where training finds it out over a thousand steps. The positive
-logarithms of that ratio make a matrix of pieces by neighbours, and its first singular vectors are word vectors
-(Levy and Goldberg, 2014). Sentences of one document are neighbours, documents are not.
+logarithm of that ratio is the positive pointwise mutual information (PPMI); a truncated SVD of the matrix of pieces by
+neighbours gives word vectors (Levy and Goldberg, 2014). Sentences of one document are neighbours, documents are not.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.extmath import randomized_svd
 
 from albert.data.shard import Shard
 from albert.data.store import TokenStore
@@ -31,14 +32,14 @@ class WordVectors:
     frequencies: npt.NDArray[np.int64]  # [V], how often each piece was seen
 
 
-def count_word_vectors(store: TokenStore, size: int) -> WordVectors:
+def ppmi_word_vectors(store: TokenStore, size: int) -> WordVectors:
     """Read a store once and give every piece a vector."""
     pieces, vocabulary = _pieces(store), store.tokenizer.vocab_size
     frequencies = np.bincount(pieces, minlength=vocabulary + 1)[:vocabulary]
     neighbours = np.argsort(-frequencies, kind="stable")[: max(1, MOST_CELLS // vocabulary)]
-    excess = _more_than_chance(_count_pairs(pieces, neighbours, vocabulary))
-    rank = min(size, *excess.shape)
-    left, strength = _largest_directions(excess, rank)
+    matrix = _ppmi(_count_pairs(pieces, neighbours, vocabulary))
+    rank = min(size, *matrix.shape)
+    left, strength, _ = randomized_svd(matrix, rank, n_oversamples=rank, n_iter=4, random_state=0)
     vectors = np.zeros((vocabulary, size), np.float32)
     vectors[:, :rank] = left * np.sqrt(strength)
     vectors[frequencies == 0] = 0  # and not what rounding left there
@@ -74,20 +75,9 @@ def _count_pairs(pieces: npt.NDArray[np.int32], neighbours: npt.NDArray[np.int64
     return counts[:-1, :-1]
 
 
-def _more_than_chance(counts: Floats) -> Floats:
-    """Give the logarithm of how much oftener than by chance a pair was seen, where it is positive."""
+def _ppmi(counts: Floats) -> Floats:
+    """Return the logarithm of how much oftener than by chance a pair was seen, where it is positive."""
     of_row, of_column = counts.sum(1, keepdims=True), counts.sum(0, keepdims=True)
     by_chance = of_row * (of_column / max(counts.sum(), 1))
     ratio = np.divide(counts, by_chance, out=np.ones_like(counts), where=counts > by_chance)
     return np.log(ratio)
-
-
-def _largest_directions(matrix: Floats, number: int) -> tuple[Floats, Floats]:
-    """Find the first left singular vectors [V, number] and values of a matrix, by powers of it on random vectors."""
-    width = min(2 * number, *matrix.shape)
-    basis = np.random.default_rng(0).standard_normal((matrix.shape[1], width), dtype=np.float32)
-    basis = np.linalg.qr(matrix @ basis).Q
-    for _ in range(4):
-        basis = np.linalg.qr(matrix @ (matrix.T @ basis)).Q
-    left, strength, _ = np.linalg.svd(basis.T @ matrix, full_matrices=False)
-    return (basis @ left)[:, :number], strength[:number]

@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 
 from albert.data.store import TokenStore
-from albert.errors import UsageError
+from albert.errors import ModelError, UsageError
 from albert.hardware import find_device
 from albert.model import Albert, new_model
 from albert.model.accounting import inference_bytes, parameters_of
@@ -129,7 +129,7 @@ def evaluate_pretraining(
 def _model_folder(history: History) -> Path:
     folder = history.folder / "model"
     if not folder.is_dir():
-        raise UsageError(f"{history.folder}: the run has no model/ yet: finish it by running its command again")
+        raise ModelError(f"{history.folder}: the run has no model/ yet: finish it by running its command again")
     return folder
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from albert.finetune.plan import FinetunePlan, make_plan
 from albert.finetune.preparation import Prepared, prepare
-from albert.finetune.run import Outcome, run_once
+from albert.finetune.run import SUMMARY, Outcome, run_once
 from albert.finetune.seeds import Finetuned, run_seeds
 from albert.finetune.settings import FinetuneSettings
 from albert.labelled.request import Opened
@@ -43,5 +43,6 @@ def finetune(
             return make_plan(prepared, seeds=seeds, world=world)
         if seeds > 1 or retry:
             return run_seeds(prepared, out, seeds=seeds, retry=retry, world=world, observe=observe)
+        finished = (out / SUMMARY).exists()
         outcome = run_once(prepared, out, settings=prepared.settings, world=world, observe=observe)
-        return Finetuned(out, prepared.deciding, prepared.baseline, (outcome,), chosen=outcome)
+        return Finetuned(out, prepared.deciding, prepared.baseline, (outcome,), chosen=outcome, was_finished=finished)

@@ -44,8 +44,8 @@ class Prepared:
         """Name the metric that decides which model is best."""
         return f"valid_{self.task.best}"
 
-    def identity(self, settings: FinetuneSettings) -> dict[str, Any]:
-        """Say what makes a run this run: another one on its folder is refused."""
+    def facts(self) -> dict[str, Any]:
+        """Say what beside its settings makes a run this run: another one on its folder is refused."""
         return {
             "stage": "finetune",
             "task": {"name": self.name, "kind": self.task.kind, **self.task.remembered()},
@@ -53,7 +53,6 @@ class Prepared:
             "weights": self.start.fingerprint,
             "data": self.data,
             "examples": {"train": self.items.examples, "dev": {name: len(rows) for name, rows in self.dev.items()}},
-            "settings": settings.model_dump(),
         }
 
 

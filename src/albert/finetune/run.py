@@ -63,7 +63,7 @@ def run_once(
     A model that somebody deleted is written again where its checkpoint is still there. For `one_of_several` a loss
     that explodes is an outcome rather than an error. With `give_up` a run that learns nothing ends early.
     """
-    with own_run(out, prepared.identity(settings), world) as run:
+    with own_run(out, prepared.facts(), world, settings=settings) as run:
         world.wait()
         if (out / SUMMARY).exists():
             outcome = Outcome(**read_json(out / SUMMARY))

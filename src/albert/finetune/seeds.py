@@ -7,9 +7,10 @@ after each. More seeds can be asked for later: those that are there stay.
 
 from __future__ import annotations
 
+import filecmp
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
@@ -25,6 +26,7 @@ from albert.train.run import own_run
 from albert.train.world import World
 
 MAX_RETRIES = 3
+CARD = "README.md"
 OTHER_SEED = 1_000_003  # from a seed to that of its next attempt: far from anybody's 0, 1, 2
 
 
@@ -37,6 +39,7 @@ class Finetuned:
     baseline: float
     runs: tuple[Outcome, ...]
     chosen: Outcome
+    was_finished: bool = field(default=False, compare=False)  # there was nothing left to train
 
     def final_runs(self) -> list[Outcome]:
         """Give one run a seed: attempts that were given up don't count where a later one was made."""
@@ -74,10 +77,11 @@ def run_seeds(
     observe: Callable[[Progress], None] = lambda _: None,
 ) -> Finetuned:
     """Run several seeds into folders `seed-N` of `out`; with `retry`, attempts that learn nothing are made again."""
-    identity = prepared.identity(prepared.settings) | {"several": True}
-    with own_run(out, identity, world) as run, reported(run, world):
+    facts = prepared.facts() | {"several": True}
+    with own_run(out, facts, world, settings=prepared.settings) as run, reported(run, world):
         world.wait()
-        runs = _recorded(out)  # by folder; asking for fewer seeds takes none away
+        before = _recorded(out)
+        runs = dict(before)  # by folder; asking for fewer seeds takes none away
         for number in range(seeds):
             for folder, settings in _attempts(prepared.settings, number, retries=MAX_RETRIES if retry else 0):
                 outcome = run_once(
@@ -99,7 +103,7 @@ def run_seeds(
             if result.chosen.score is None:
                 raise BadLoss(f"{out}: no run came to an evaluation: {result.chosen.problem}")
             _keep_best(prepared, out, result)
-    return result
+    return replace(result, was_finished=runs == before)
 
 
 def _recorded(out: Path) -> dict[str, Outcome]:
@@ -133,12 +137,24 @@ def _gather(prepared: Prepared, out: Path, runs: Mapping[str, Outcome]) -> Finet
 
 
 def _keep_best(prepared: Prepared, out: Path, result: Finetuned) -> None:
-    """Copy the best model, with a card that tells of all runs and has the rate of its own."""
-    source = out / result.chosen.folder / "model"
-    with atomic_folder(out / "model") as temporary:
+    """Copy the best model, unless it is there, with a card that tells of all runs and has the rate of its own."""
+    source, target = out / result.chosen.folder / "model", out / "model"
+    rates = prepared.settings.optimizer.model_copy(update={"lr": result.chosen.lr})
+    settings = prepared.settings.model_copy(update={"optimizer": rates})
+    card = model_card(prepared, settings, scores=result.chosen.scores, summary=result.summary())
+    if _holds(target, source, card):
+        return
+    with atomic_folder(target) as temporary:
         for path in source.iterdir():
             shutil.copy2(path, temporary / path.name)
-        rates = prepared.settings.optimizer.model_copy(update={"lr": result.chosen.lr})
-        settings = prepared.settings.model_copy(update={"optimizer": rates})
-        card = model_card(prepared, settings, scores=result.chosen.scores, summary=result.summary())
-        (temporary / "README.md").write_text(card, encoding="utf-8")
+        (temporary / CARD).write_text(card, encoding="utf-8")
+
+
+def _holds(target: Path, source: Path, card: str) -> bool:
+    """Tell whether a folder already has the files of a model and this card."""
+    if not (target / CARD).is_file() or (target / CARD).read_text(encoding="utf-8") != card:
+        return False
+    names = {path.name for path in source.iterdir()}
+    others = sorted(names - {CARD})
+    equal, _, _ = filecmp.cmpfiles(source, target, others, shallow=False)
+    return equal == others and {path.name for path in target.iterdir()} == names

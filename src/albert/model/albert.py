@@ -102,7 +102,7 @@ def initialise(module: nn.Module, std: float, *, generator: torch.Generator) -> 
 
 
 @torch.no_grad()
-def draw_waves(model: Albert) -> None:
+def init_sinusoidal_positions(model: Albert) -> None:
     """Start the position embeddings as sines and cosines of 2π to 200π positions instead of noise, at the same size.
 
     Neighbours then look alike from the first step, so that attention to a neighbour is one pattern to learn and not one
@@ -110,14 +110,14 @@ def draw_waves(model: Albert) -> None:
     """
     weight = model.encoder.embeddings.position.weight
     places = torch.arange(weight.shape[0], device=weight.device)
-    waves = torch.arange(0, weight.shape[1], 2, device=weight.device)
-    angles = places.unsqueeze(1) * torch.exp(-math.log(100) * waves / weight.shape[1])  # [positions, E / 2]
+    dimensions = torch.arange(0, weight.shape[1], 2, device=weight.device)
+    angles = places.unsqueeze(1) * torch.exp(-math.log(100) * dimensions / weight.shape[1])  # [positions, E / 2]
     both = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)  # in turn: [positions, E], one more if E is odd
     weight.copy_(both[:, : weight.shape[1]] * math.sqrt(2) * model.config.initializer_range)
 
 
 @torch.no_grad()
-def start_words(model: Albert, vectors: Tensor, frequencies: Tensor) -> None:
+def init_words(model: Albert, vectors: Tensor, frequencies: Tensor) -> None:
     """Start the word embeddings from given vectors [V, E], and the masked-word head's bias from frequencies [V].
 
     A rare piece's vector is short and a common one's long: half of that, on a logarithmic scale, is kept. They are

@@ -10,7 +10,7 @@ import importlib.resources
 import re
 from pathlib import Path
 
-from albert.errors import ModelError, UsageError, did_you_mean
+from albert.errors import ModelError, did_you_mean
 
 HUB_FILES = [
     "config.json",
@@ -40,14 +40,14 @@ def locate(name: str | Path) -> Path:
     if re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)) and not path.parent.exists():
         return _fetch(str(name))
     hint = f"; shipped models: {did_you_mean(str(name), shipped_models())}" if shipped_models() else ""
-    raise UsageError(f"{name}: no such model folder{hint}")
+    raise ModelError(f"{name}: no such model folder{hint}")
 
 
 def _fetch(hub_id: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise UsageError(
+        raise ModelError(
             f"{hub_id}: no such folder; to fetch a model of that name from the hub: pip install 'albert-lite[hub]'"
         ) from error
     try:

@@ -8,7 +8,7 @@ the paper's baselines: the same code with E = H and nothing shared.
 
 from __future__ import annotations
 
-from albert.errors import UsageError, did_you_mean
+from albert.errors import ModelError, did_you_mean
 from albert.model.config import AlbertConfig
 
 
@@ -59,5 +59,5 @@ def preset(name: str) -> AlbertConfig:
     known = full_name(name)
     if known is None:
         short = {preset.removeprefix("albert-").removesuffix("-v2") for preset in PRESETS}
-        raise UsageError(f"'{name}' is neither a model folder nor a preset: {did_you_mean(name, short)}")
+        raise ModelError(f"'{name}' is neither a model folder nor a preset: {did_you_mean(name, short)}")
     return PRESETS[known]

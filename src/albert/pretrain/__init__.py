@@ -2,5 +2,6 @@
 
 from albert.pretrain.plan import Plan
 from albert.pretrain.run import Pretrained, pretrain
+from albert.pretrain.start import settings_for
 
-__all__ = ["Plan", "Pretrained", "pretrain"]
+__all__ = ["Plan", "Pretrained", "pretrain", "settings_for"]

@@ -16,10 +16,10 @@ from albert.optim import build_optimizer, learning_rate, warmup
 from albert.pretrain.job import PretrainJob
 from albert.pretrain.plan import Plan, make_plan, with_pace
 from albert.pretrain.settings import PretrainSettings
-from albert.pretrain.start import start_from_counts, start_model
+from albert.pretrain.start import start_from_ppmi, start_model
 from albert.report.writing import reported
 from albert.train.loop import Progress, Trained, train
-from albert.train.run import own_run
+from albert.train.run import ADJUSTABLE, own_run
 from albert.train.settings import with_precision
 from albert.train.world import join_world
 
@@ -31,6 +31,11 @@ class Pretrained:
     folder: Path
     plan: Plan
     trained: Trained
+
+    @property
+    def was_finished(self) -> bool:
+        """Tell whether there was nothing left to train."""
+        return self.trained.resumed_from == self.trained.state.step
 
 
 def pretrain(
@@ -54,14 +59,15 @@ def pretrain(
         plan = make_plan(network, store, settings, peak=peak, warm=warm, world=world)
         if dry_run:
             return with_pace(plan, network, store, settings, world=world)
-        identity = {
+        facts = {
             "stage": "pretrain",
             "model": model,
-            "settings": settings.model_dump(exclude={"start_from"}),  # `model` says it
             "store": store.fingerprint,
             "valid": valid.fingerprint if valid else None,
         }
-        with own_run(out, identity, world) as run, reported(run, world):
+        asked = settings.model_copy(update={"start_from": None})  # `model` says it
+        adjustable = ADJUSTABLE | {"train.eval_every"}  # evaluation chooses nothing here
+        with own_run(out, facts, world, settings=asked, adjustable=adjustable) as run, reported(run, world):
             world.wait()
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
@@ -74,8 +80,8 @@ def pretrain(
                 observe(progress)
 
             def begin(step: int) -> None:
-                if step == 0 and settings.words == "counts":
-                    start_from_counts(network, store, world)
+                if step == 0 and settings.model_init.words == "ppmi":
+                    start_from_ppmi(network, store, world)
                 if run:
                     run.resume_metrics(step)
 
@@ -91,6 +97,7 @@ def pretrain(
                 observe=note,
                 resumed=begin,
             )
-            if world.is_first:
+            result = Pretrained(out, plan, trained)
+            if world.is_first and not (result.was_finished and (out / "model").exists()):
                 save_model(network, out / "model", tokenizer=store.tokenizer)
-        return Pretrained(out, plan, trained)
+        return result

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from albert.data.settings import ExampleSettings
 from albert.optim import OptimizerSettings
-from albert.settings import Section
+from albert.settings import Renamed, Section
 from albert.train.settings import GrowSettings, TrainSettings
 
 
@@ -36,13 +36,24 @@ class PretrainOptimizer(OptimizerSettings):
     name: str = "lamb"
 
 
+class InitSettings(Section):
+    """How the embeddings of a new model start."""
+
+    positions: Literal["random", "sinusoidal"] = "random"
+    words: Literal["random", "ppmi"] = "random"  # noise, or PPMI vectors counted from the text
+
+
 class PretrainSettings(Section):
     """Everything a pre-training run may set."""
 
+    renamed: ClassVar = {
+        "positions": Renamed("model_init.positions", {"waves": "sinusoidal"}),
+        "words": Renamed("model_init.words", {"counts": "ppmi"}),
+    }
+
     start_from: str | None = None  # a preset or a model folder, for whoever starts the run and names none
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the configuration to change
-    positions: Literal["random", "waves"] = "random"  # how the position embeddings of a new model start
-    words: Literal["random", "counts"] = "random"  # … the word embeddings: noise, or counted from the text
+    model_init: InitSettings = InitSettings()
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
     optimizer: PretrainOptimizer = PretrainOptimizer()

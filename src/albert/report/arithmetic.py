@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from sklearn.metrics import precision_recall_fscore_support
+from sklearn.preprocessing import MultiLabelBinarizer
 
 LENGTH_BINS = 5
 CALIBRATION_BINS = 10
@@ -35,27 +36,14 @@ class Calibration:
 
 @dataclass(frozen=True)
 class ClassScore:
-    """How well one class is found."""
+    """How well one class is found: 0 where a score is not defined."""
 
     label: str
     real: int
     said: int
-    right: int
-
-    @property
-    def precision(self) -> float:
-        """Give the share of what was said that is right."""
-        return self.right / self.said if self.said else 0.0
-
-    @property
-    def recall(self) -> float:
-        """Give the share of what is there that was said."""
-        return self.right / self.real if self.real else 0.0
-
-    @property
-    def f1(self) -> float:
-        """Give the harmonic mean of both."""
-        return 2 * self.right / (self.said + self.real) if self.said + self.real else 0.0
+    precision: float
+    recall: float
+    f1: float
 
 
 def calibrate(trials: Iterable[tuple[float, bool]], *, bins: int = CALIBRATION_BINS) -> Calibration | None:
@@ -74,15 +62,20 @@ def calibrate(trials: Iterable[tuple[float, bool]], *, bins: int = CALIBRATION_B
 
 
 def class_scores(
-    labels: Sequence[str], truth: Sequence[Sequence[str]], guesses: Sequence[Sequence[str]]
+    labels: Sequence[str], truth: Sequence[Collection[str]], guesses: Sequence[Collection[str]]
 ) -> list[ClassScore]:
-    """Count every label of some examples, each with one or several."""
-    real, said, right = Counter[str](), Counter[str](), Counter[str]()
-    for true_ones, guessed in zip(truth, guesses, strict=True):
-        real.update(true_ones)
-        said.update(guessed)
-        right.update(set(true_ones) & set(guessed))
-    return [ClassScore(label, real[label], said[label], right[label]) for label in labels]
+    """Return the scores of every label, from examples that have one, several or none of them each."""
+    if not truth:
+        return []
+    columns = [*labels, None]  # scikit-learn takes a single column for no labels at all: one more, which stays empty
+    to_columns = MultiLabelBinarizer(classes=columns, sparse_output=True).fit([])
+    is_true, is_said = to_columns.transform(truth), to_columns.transform(guesses)  # [examples, labels + 1]
+    precision, recall, f1, real = precision_recall_fscore_support(is_true, is_said, average=None, zero_division=0.0)
+    said = np.asarray(is_said.sum(axis=0)).reshape(-1)
+    return [
+        ClassScore(label, int(real[i]), int(said[i]), float(precision[i]), float(recall[i]), float(f1[i]))
+        for i, label in enumerate(labels)
+    ]
 
 
 def in_bins(

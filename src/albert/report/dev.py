@@ -102,13 +102,17 @@ def _tags(labels: Sequence[str], some: Sequence[Decision]) -> Html:
     if not has_spans(labels):
         words = [(true, said) for one in some for true, said in zip(one.truth, one.guess, strict=True)]
         return _class_table("tag", class_scores(labels, [(true,) for true, _ in words], [(said,) for _, said in words]))
-    real, said, right = Counter[str](), Counter[str](), Counter[str]()
+    true_types: list[set[str]] = []  # of every span that is there or was said
+    said_types: list[set[str]] = []
     for one in some:
-        true_spans, guessed = set(spans_of(one.truth)), set(spans_of(one.guess))
-        for counter, spans in ((real, true_spans), (said, guessed), (right, true_spans & guessed)):
-            counter.update(span.type for span in spans)
-    kinds = sorted(real.keys() | said.keys())
-    return _class_table("type", [ClassScore(kind, real[kind], said[kind], right[kind]) for kind in kinds])
+        real, said = (
+            {(span.first, span.last): span.type for span in spans_of(tags)} for tags in (one.truth, one.guess)
+        )
+        for place in real.keys() | said.keys():
+            true_types.append({real[place]} if place in real else set())
+            said_types.append({said[place]} if place in said else set())
+    kinds = sorted(set().union(*true_types, *said_types))
+    return _class_table("type", class_scores(kinds, true_types, said_types))
 
 
 def _groups(kind: str, some: Sequence[Decision]) -> Iterator[Html]:

@@ -17,8 +17,8 @@ from albert.report.decisions import Decided, read_decisions
 from albert.report.dev import dev_sections
 from albert.report.page import Html
 from albert.report.runs import PACE, Chart
+from albert.settings import flatten
 from albert.train.history import History, is_run, read_history
-from albert.train.run import flatten
 
 SUMMARY = "summary.json"
 DEV = "valid_"

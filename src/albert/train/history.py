@@ -15,7 +15,7 @@ from typing import Any
 
 from albert.errors import UsageError
 from albert.files import read_json
-from albert.train.run import flatten
+from albert.settings import flatten
 
 RECENT = 10  # the last tenth of the steps is what a training loss "at the end" is the mean of
 

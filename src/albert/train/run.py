@@ -1,7 +1,9 @@
-"""The run folder: what was asked, what happened, and who may write (design.md, section 2).
+"""The run folder: what was asked, what happened, and who may write.
 
-run.json holds the resolved settings, versions, data and command. The same settings resume; others on the same folder
-are refused by naming the difference. metrics.jsonl has one line a logged step; lines beyond the checkpoint that a run
+run.json holds the resolved settings, versions, data and command. Whatever would give the same result resumes; anything
+else on the same folder is refused by naming the difference. A setting that did not exist when the run began had its
+default then; one that was renamed since is the same; one that the result does not depend on may change, and run.json
+says what is in force. metrics.jsonl has one line a logged step; lines beyond the checkpoint that a run
 resumes from are dropped, so a resumed run reads like an uninterrupted one. tensorboard/ has the same numbers as events.
 """
 
@@ -13,7 +15,7 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,26 +25,43 @@ from typing import Any
 import albert
 from albert.errors import UsageError
 from albert.files import atomic_write, read_json, sole_owner, write_json
+from albert.settings import Section, flatten, with_new_names
 from albert.train.events import EventFiles
 from albert.train.world import World
 
 log = logging.getLogger(__name__)
 
 PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece")
+# What a run may change when it is resumed: when it saves and logs, how long it waits, what becomes of a bad loss (there
+# was none yet where it would have stopped), and recomputing layers, which gives the same bits.
+ADJUSTABLE = frozenset(
+    f"train.{name}" for name in ("save_every", "keep", "log_every", "timeout_minutes", "on_bad_loss", "checkpointing")
+)
 
 
 class RunFolder:
     """One run's folder, for the process that writes it."""
 
-    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
-        """Open a folder for a run of this identity: settings and data, as JSON."""
+    def __init__(
+        self,
+        folder: Path,
+        facts: Mapping[str, Any],
+        *,
+        settings: Section | None = None,
+        adjustable: Collection[str] = ADJUSTABLE,
+    ) -> None:
+        """Open a folder for a run that is told by its facts (data, model, as JSON) and its settings."""
         self.folder = folder
         self.metrics_path = folder / "metrics.jsonl"
         self._events = EventFiles(folder / "tensorboard")
         record = folder / "run.json"
-        identity = json.loads(json.dumps(identity))
+        identity = _as_json({**facts} | ({} if settings is None else {"settings": settings.model_dump()}))
         if record.exists():
-            _require_same(read_json(record, error=UsageError).get("identity", {}), identity, folder)
+            kept = read_json(record, error=UsageError)
+            before = kept.get("identity", {})
+            _require_same(_in_present_terms(before, settings), identity, adjustable, folder)
+            if before != identity:
+                write_json(record, kept | {"identity": identity})
         else:
             if folder.is_dir() and any(item for item in folder.iterdir() if not item.name.startswith(".")):
                 raise UsageError(f"{folder}: is not empty and holds no run: choose another folder")
@@ -77,34 +96,48 @@ class RunFolder:
 
 
 @contextmanager
-def own_run(folder: Path, identity: Mapping[str, Any], world: World) -> Iterator[RunFolder | None]:
+def own_run(
+    folder: Path,
+    facts: Mapping[str, Any],
+    world: World,
+    *,
+    settings: Section,
+    adjustable: Collection[str] = ADJUSTABLE,
+) -> Iterator[RunFolder | None]:
     """Hold the folder of a run in the first process; the others have none."""
     if not world.is_first:
         yield None
         return
-    with sole_owner(folder), closing(RunFolder(folder, identity)) as run:
+    with sole_owner(folder), closing(RunFolder(folder, facts, settings=settings, adjustable=adjustable)) as run:
         yield run
 
 
-def _require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
-    old, new = flatten(before), flatten(now)
+def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(json.dumps(values))
+    return read
+
+
+def _in_present_terms(identity: Mapping[str, Any], settings: Section | None) -> dict[str, Any]:
+    """Return a stored identity as this version would have written it, by its dotted names."""
+    values = identity.get("settings")
+    if settings is None or not isinstance(values, Mapping):
+        return flatten(identity)
+    kind = type(settings)
+    defaults = flatten(_as_json({"settings": kind().model_dump()}))
+    return defaults | flatten({**identity, "settings": with_new_names(kind, values)})
+
+
+def _require_same(old: Mapping[str, Any], now: Mapping[str, Any], adjustable: Collection[str], folder: Path) -> None:
+    new = flatten(now)
     names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    if names:
-        changes = "; ".join(f"{name} was {old.get(name)!r}, is {new.get(name)!r}" for name in names[:8])
+    differences = {name: f"{name} was {old.get(name)!r}, is {new.get(name)!r}" for name in names}
+    if fixed := [name for name in names if name.removeprefix("settings.") not in adjustable]:
+        changes = "; ".join(differences[name] for name in fixed[:8])
         raise UsageError(
             f"{folder}: holds a run of another configuration: {changes}: choose another folder for this one"
         )
-
-
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Give the leaves of nested settings by their dotted names."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= flatten(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
+    for difference in differences.values():
+        log.info("%s from here on", difference)
 
 
 def _circumstances() -> dict[str, Any]:
