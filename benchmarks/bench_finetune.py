@@ -29,8 +29,8 @@ from albert.hardware import keep_memory
 from albert.model.folder import load_model, save_model
 from albert.optim import build_optimizer
 from albert.tasks.catalog import DataRequest, open_data
-from albert.tasks.finetuning import AnyTask, FinetuneJob, Items, batch_items, encode_items
-from albert.tasks.task import Feature, batch_of
+from albert.tasks.finetuning import FinetuneJob, Items, batch_items, encode_items
+from albert.tasks.task import AnyTask, Feature, batch_of
 from albert.tokenizer import Tokenizer
 from albert.train.loop import accumulate
 from albert.train.settings import TrainSettings

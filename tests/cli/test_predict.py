@@ -22,9 +22,10 @@ from albert.model.folder import save_model
 from albert.tasks.answer_scores import score_answer
 from albert.tasks.choice import Choice
 from albert.tasks.classification import Classification
-from albert.tasks.remembered import TASK_FILE, AnyTask, task_json
+from albert.tasks.remembered import TASK_FILE, task_json
 from albert.tasks.span import SpanTask
 from albert.tasks.tagging import Tagging
+from albert.tasks.task import AnyTask
 from albert.tokenizer import Tokenizer
 
 run = CliRunner()

@@ -14,8 +14,8 @@ from albert.model.folder import save_model
 from albert.optim import build_optimizer, rate_at
 from albert.tasks.catalog import DataRequest, open_data
 from albert.tasks.classification import Classification, TextFeature
-from albert.tasks.finetuning import AnyTask, FinetuneJob, Items, batch_items, encode_items
-from albert.tasks.task import Feature
+from albert.tasks.finetuning import FinetuneJob, Items, batch_items, encode_items
+from albert.tasks.task import AnyTask, Feature
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, train
 from albert.train.settings import OptimizerSettings, TrainSettings

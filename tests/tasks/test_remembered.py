@@ -12,9 +12,10 @@ from albert.errors import ModelError
 from albert.model.config import AlbertConfig
 from albert.tasks.choice import Choice
 from albert.tasks.classification import Classification, MultiLabel, Regression
-from albert.tasks.remembered import TASK_FILE, AnyTask, read_task, task_json
+from albert.tasks.remembered import TASK_FILE, read_task, task_json
 from albert.tasks.span import SpanTask
 from albert.tasks.tagging import Tagging
+from albert.tasks.task import AnyTask
 
 CONFIG = AlbertConfig(labels=("no", "yes"), max_position_embeddings=256)
 TASKS: list[AnyTask] = [

@@ -14,7 +14,8 @@ from albert.finetune.preparation import Prepared
 from albert.inference.predictor import Predictor
 from albert.model import Albert
 from albert.report.decisions import keep_decisions
-from albert.tasks.finetuning import AnyTask, encode_compactly
+from albert.tasks.finetuning import encode_compactly
+from albert.tasks.task import AnyTask
 from albert.train.world import World
 
 

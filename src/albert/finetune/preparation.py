@@ -10,9 +10,9 @@ from typing import Any
 from albert.errors import DataError
 from albert.finetune.start import Start
 from albert.model import Albert
-from albert.tasks.finetuning import AnyTask, FinetuneSettings, Items, encode_items
+from albert.tasks.finetuning import FinetuneSettings, Items, encode_items
 from albert.tasks.request import Opened
-from albert.tasks.task import Example
+from albert.tasks.task import AnyTask, Example
 from albert.tasks.tuning import resolve, resolve_length, table_row
 
 log = logging.getLogger(__name__)

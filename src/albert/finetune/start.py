@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -23,7 +22,7 @@ from albert.model.folder import CONFIG_LIMIT, load_model, stored_heads, weights_
 from albert.model.locate import locate
 from albert.tasks.finetuning import Freeze, TuneSettings
 from albert.tasks.remembered import read_task
-from albert.tasks.task import Task
+from albert.tasks.task import AnyTask
 from albert.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -66,12 +65,12 @@ class Start:
         """Tell whether the pooler was tuned for a task before."""
         return not {"classifier", "choice"}.isdisjoint(self.heads)
 
-    def keeps_head(self, task: Task[Any, Any, Any], *, name: str) -> bool:
+    def keeps_head(self, task: AnyTask, *, name: str) -> bool:
         """Tell whether the model already has the head of this very task: own data are known by their labels only."""
         named = {self.tuned_for, name} - {"", task.kind}  # 0 and 1 are the labels of SST-2, of CoLA and of MRPC
         return task.head in self.heads and task.configure(self.config) == self.config and len(named) < 2
 
-    def build(self, task: Task[Any, Any, Any], settings: TuneSettings, *, name: str = "", seed: int) -> Albert:
+    def build(self, task: AnyTask, settings: TuneSettings, *, name: str = "", seed: int) -> Albert:
         """Read the weights, with a head for the task; a new head, or a whole new model, is drawn with `seed`."""
         config = task.configure(self.config)
         if settings.dropout is not None:

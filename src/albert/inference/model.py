@@ -20,9 +20,10 @@ from albert.model.folder import load_model
 from albert.model.locate import locate
 from albert.tasks.choice import Choice, ChoiceExample, Chosen
 from albert.tasks.classification import Classification, Label, Labels, MultiLabel, Number, Regression, TextExample
-from albert.tasks.remembered import AnyTask, read_task
+from albert.tasks.remembered import read_task
 from albert.tasks.span import Answer, QuestionExample, SpanTask
 from albert.tasks.tagging import TagExample, Tagged, Tagging, split_words
+from albert.tasks.task import AnyTask
 from albert.tokenizer import Tokenizer
 
 LONGEST = 512  # tokens of a sequence to fill or embed; longer texts are read in windows

@@ -12,8 +12,7 @@ from typing import Any
 
 from albert.errors import DataError
 from albert.inference.predictor import Predictor
-from albert.tasks.remembered import AnyTask
-from albert.tasks.task import Splits
+from albert.tasks.task import AnyTask, Splits
 
 Observe = Callable[[float, str], None]  # share done, a few words
 

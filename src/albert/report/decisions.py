@@ -19,10 +19,10 @@ from albert.files import atomic_write
 from albert.tasks.answer_scores import score_answer
 from albert.tasks.choice import ChoiceExample, Chosen
 from albert.tasks.classification import Label, Labels, Number, TextExample
-from albert.tasks.finetuning import AnyTask
 from albert.tasks.remembered import KINDS
 from albert.tasks.span import Answer, QuestionExample, SpanTask
 from albert.tasks.tagging import TagExample, Tagged
+from albert.tasks.task import AnyTask
 
 FILE = "decisions.jsonl"
 SHOWN = 400  # characters of a text

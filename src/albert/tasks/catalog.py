@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from albert.data.detect import DETECT_ROWS, detect
 from albert.data.labelled import sample_rows
 from albert.errors import DataError, UsageError, did_you_mean
 from albert.tasks import choice_tables, conll, glue, questions, race, tag_tables, texts
 from albert.tasks.request import DataRequest, Opened
-from albert.tasks.task import Example, Task
+from albert.tasks.task import AnyTask, Example
 from albert.text.documents import ReadReport
 
 __all__ = [
@@ -31,8 +30,6 @@ __all__ = [
     "recognise",
     "task_names",
 ]
-
-AnyTask = Task[Any, Any, Any]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from albert.data.cells import SHOWN, cell, class_cell, text_cell
 from albert.data.detect import DETECT_ROWS, detect
@@ -24,14 +24,14 @@ from albert.tasks.choice import Choice, ChoiceExample
 from albert.tasks.opening import open_files
 from albert.tasks.race import is_race, read_race
 from albert.tasks.request import DataRequest, Opened, sift_rows
-from albert.tasks.task import Task
+from albert.tasks.task import AnyTask
 from albert.text.documents import ReadReport
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MAX_LENGTH = 512
 
 
-def open_choices(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
+def open_choices(request: DataRequest, task: AnyTask | None) -> Opened:
     """Open tables of questions with choices."""
     report = ReadReport()
     data = list(read_rows(request.data, on_bad=request.on_bad_row, report=report))
@@ -71,9 +71,7 @@ def open_choices(request: DataRequest, task: Task[Any, Any, Any] | None) -> Open
     return replace(opened, notes=[*notes, *report.lines()])
 
 
-def read_choices(
-    task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str], report: ReadReport
-) -> Iterator[ChoiceExample]:
+def read_choices(task: AnyTask, path: Path, columns: Mapping[str, str], report: ReadReport) -> Iterator[ChoiceExample]:
     """Read questions with choices, one at a time; labels are not looked at."""
     assert isinstance(task, Choice)
     if is_race(path):

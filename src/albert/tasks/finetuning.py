@@ -12,22 +12,22 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
+from albert.batch import MICRO_TOKENS
 from albert.data.randomness import epoch_key, shuffled
 from albert.errors import DataError, UsageError
 from albert.model import Albert, Packed
 from albert.settings import Section
-from albert.tasks.task import Example, Feature, Task, batch_of
+from albert.tasks.task import AnyTask, Example, Feature, batch_of
 from albert.tokenizer import Tokenizer
 from albert.train.loop import MicroLoss
 from albert.train.settings import OptimizerSettings, TrainSettings
 from albert.train.world import World
 
-MICRO_TOKENS = 16_384
 Freeze = Literal["none", "embeddings", "backbone", "encoder"]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 
@@ -64,9 +64,6 @@ class FinetuneSettings(Section):
     train: TrainSettings = TrainSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     tune: TuneSettings = TuneSettings()
-
-
-AnyTask = Task[Any, Any, Any]
 
 
 @dataclass(frozen=True)

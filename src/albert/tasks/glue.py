@@ -11,16 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from albert.data.detect import check_roles
 from albert.errors import DataError, UsageError
 from albert.tasks.classification import Classification, Regression
 from albert.tasks.request import DataRequest, Opened
-from albert.tasks.task import Task
+from albert.tasks.task import AnyTask
 from albert.tasks.texts import Table, TextTask, open_tables, open_texts
-
-AnyTask = Task[Any, Any, Any]
 
 SCALE = (0.0, 5.0)  # of STS-B, the only one of numbers
 BINARY = ("0", "1")

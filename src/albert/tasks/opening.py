@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from albert.tasks.request import DataRequest, Opened
 from albert.tasks.splits import divide, fingerprint
-from albert.tasks.task import ExampleT, Task
+from albert.tasks.task import AnyTask, ExampleT
 
 
 def open_files(
     request: DataRequest,
-    task: Task[Any, Any, Any],
+    task: AnyTask,
     *,
     read: Callable[[Path], Sequence[ExampleT]],
     key: Callable[[ExampleT], str],

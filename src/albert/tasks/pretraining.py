@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from pydantic import Field
 
-from albert.batch import PretrainingBatch
-from albert.data.settings import ExampleSettings
+from albert.batch import MICRO_TOKENS, PretrainingBatch
+from albert.data.settings import ExampleSettings, PairSettings
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.errors import UsageError
@@ -27,19 +27,11 @@ from albert.train.loop import MicroLoss
 from albert.train.settings import GrowSettings, OptimizerSettings, TrainSettings, stage_at
 from albert.train.world import World
 
-MICRO_TOKENS = 16_384
 
-
-class DataSettings(Section):
-    """How examples are made from a store."""
+class DataSettings(PairSettings):
+    """How examples are made from a store; their seed is that of the run."""
 
     max_length: int = 128
-    objective: Literal["sop", "nsp", "none"] = "sop"
-    short_prob: float = 0.1
-    mask_prob: float = 0.15
-    max_ngram: int = 3
-    max_predictions: int | None = None
-    overlap: float = 0.0
 
 
 class EvaluationSettings(Section):

@@ -23,7 +23,7 @@ from albert.tasks.request import DataRequest, Opened, sift, sift_rows
 from albert.tasks.span import CONDITIONAL, PLAIN, AnswerText, QuestionExample, SpanTask
 from albert.tasks.splits import divide, fingerprint
 from albert.tasks.squad import checked_answer, read_squad
-from albert.tasks.task import Task
+from albert.tasks.task import AnyTask
 from albert.text.documents import ReadReport
 
 NAMES: dict[str, tuple[str, ...]] = {  # role -> usual names of its column, without case and underscores
@@ -45,7 +45,7 @@ def is_squad(path: Path) -> str | None:
     return "squad" if any(_files(path, part) for part in ("train", "dev")) else None
 
 
-def open_questions(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
+def open_questions(request: DataRequest, task: AnyTask | None) -> Opened:
     """Open questions; the head is the conditional one where some have no answer, unless the request names one."""
     paths = _paths(request, training=task is None)
     read = {part: _read_part(path, request, labelled=None if part == "test" else True) for part, path in paths.items()}
@@ -105,7 +105,7 @@ def _read_part(path: Path, request: DataRequest, *, labelled: bool | None) -> li
 
 
 def read_question_inputs(
-    task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str], report: ReadReport
+    task: AnyTask, path: Path, columns: Mapping[str, str], report: ReadReport
 ) -> Iterator[QuestionExample]:
     """Read questions to answer, one at a time; answers are not looked at."""
     assert isinstance(task, SpanTask)

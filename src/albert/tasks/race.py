@@ -16,7 +16,7 @@ from albert.files import read_json
 from albert.tasks.choice import Choice, ChoiceExample
 from albert.tasks.request import DataRequest, OnProblem, Opened, refuse, sift
 from albert.tasks.splits import divide, fingerprint
-from albert.tasks.task import Task
+from albert.tasks.task import AnyTask
 
 LEVELS = ("middle", "high")
 SPLITS = ("train", "dev", "test")
@@ -35,7 +35,7 @@ def race_name(path: Path) -> str | None:
     return "race" if is_race(path) else None
 
 
-def open_race(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
+def open_race(request: DataRequest, task: AnyTask | None) -> Opened:
     """Open the folder of RACE, or of one split; the questions about one passage are held out together."""
     if not is_race(request.data):
         raise DataError(f"{request.data}: not RACE: its folder holds train, dev and test, and these middle and high")

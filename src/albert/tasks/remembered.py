@@ -22,10 +22,9 @@ from albert.tasks.choice import Choice
 from albert.tasks.classification import Classification, MultiLabel, Regression
 from albert.tasks.span import CONDITIONAL, PLAIN, SpanTask
 from albert.tasks.tagging import Tagging
-from albert.tasks.task import Task
+from albert.tasks.task import AnyTask
 
 TASK_FILE = "task.json"
-AnyTask = Task[Any, Any, Any]
 KINDS: dict[str, type[AnyTask]] = {
     kind.kind: kind for kind in (Classification, MultiLabel, Regression, Choice, Tagging, SpanTask)
 }

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from albert.data.cells import check_columns
 from albert.data.labelled import Row
 from albert.errors import DataError
-from albert.tasks.task import ExampleT, Splits, Task
+from albert.tasks.task import AnyTask, ExampleT, Splits
 
 OnProblem = Callable[[DataError], None]
 SourceT = TypeVar("SourceT")
@@ -71,7 +71,7 @@ class DataRequest:
 class Opened:
     """A task with its examples; `train` is empty where there is nothing to train on."""
 
-    task: Task[Any, Any, Any]
+    task: AnyTask
     splits: Splits[Any]
     notes: list[str]  # what was found, assumed and mended, a line each
     fingerprint: str  # sha256 over the files read, the split rule and the seed

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from albert.data.cells import cell
 from albert.data.detect import DETECT_ROWS, detect, find_columns
@@ -23,14 +22,14 @@ from albert.tasks.opening import open_files
 from albert.tasks.request import DataRequest, Opened, sift_rows
 from albert.tasks.tag_spans import OUTSIDE, scheme_of
 from albert.tasks.tagging import TagExample, Tagging, split_words
-from albert.tasks.task import Task
+from albert.tasks.task import AnyTask
 from albert.text.documents import ReadReport
 
 COLUMNS = {"tokens": "tokens", "tags": "tags"}
 MAX_LENGTH = 128
 
 
-def open_tags(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
+def open_tags(request: DataRequest, task: AnyTask | None) -> Opened:
     """Open files of tagged sentences."""
     report, notes = ReadReport(), []
     columns: Mapping[str, str] = COLUMNS
@@ -60,9 +59,7 @@ def open_tags(request: DataRequest, task: Task[Any, Any, Any] | None) -> Opened:
     return replace(opened, notes=[*notes, *report.lines()])
 
 
-def read_words(
-    task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str], report: ReadReport
-) -> Iterator[TagExample]:
+def read_words(task: AnyTask, path: Path, columns: Mapping[str, str], report: ReadReport) -> Iterator[TagExample]:
     """Read sentences to tag, one at a time: words of CoNLL files and of tables with tokens; else a text is cut."""
     assert isinstance(task, Tagging)
     name = columns.get("tokens", COLUMNS["tokens"])

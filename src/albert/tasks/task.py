@@ -113,6 +113,9 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
         return {"max_length": self.max_length}
 
 
+AnyTask = Task[Any, Any, Any]
+
+
 def batch_of(features: Sequence[Feature]) -> Batch:
     """Lay sequences end to end."""
     return pack([f.token_ids for f in features], [f.segment_ids for f in features])

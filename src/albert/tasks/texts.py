@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from albert.data.cells import text_cell
 from albert.data.detect import DETECT_ROWS, detect, find_columns
@@ -22,7 +21,7 @@ from albert.errors import DataError
 from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
 from albert.tasks.request import DataRequest, Opened, sift_rows
 from albert.tasks.splits import divide, fingerprint
-from albert.tasks.task import Task
+from albert.tasks.task import AnyTask
 from albert.text.documents import ReadReport
 
 TextTask = Classification | MultiLabel | Regression
@@ -69,7 +68,7 @@ class _Reading:
         return sift_rows(rows, used, lambda row: _example(row, columns, targets), self.request.on_problem)
 
 
-def open_texts(request: DataRequest, task: Task[Any, Any, Any] | None, *, fixed: TextTask | None = None) -> Opened:
+def open_texts(request: DataRequest, task: AnyTask | None, *, fixed: TextTask | None = None) -> Opened:
     """Open a table of texts; `fixed` is a task whose classes and score are known, as those of GLUE are."""
     known = task or fixed
     sample = sample_rows(request.data, DETECT_ROWS)
@@ -112,7 +111,7 @@ def _test_table(path: Path, columns: Mapping[str, str]) -> Table:
 
 def open_tables(
     request: DataRequest,
-    task: Task[Any, Any, Any],
+    task: AnyTask,
     *,
     train: Table | None,
     dev: Mapping[str, Table],
@@ -196,9 +195,7 @@ def _with_counts(
     return task
 
 
-def read_texts(
-    task: Task[Any, Any, Any], path: Path, columns: Mapping[str, str], report: ReadReport
-) -> Iterator[TextExample]:
+def read_texts(task: AnyTask, path: Path, columns: Mapping[str, str], report: ReadReport) -> Iterator[TextExample]:
     """Read texts to decide about, one at a time: labels are not looked at, and empty texts are allowed."""
     assert isinstance(task, TextTask)
     found: Mapping[str, str] | None = None

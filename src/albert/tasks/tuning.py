@@ -22,7 +22,7 @@ from albert.errors import UsageError
 from albert.model.config import AlbertConfig
 from albert.settings import check_settings
 from albert.tasks.finetuning import FinetuneSettings
-from albert.tasks.task import Task
+from albert.tasks.task import AnyTask
 
 PAPER_WIDTH = 768  # of the paper's smallest model
 EXAMPLES, FEWEST_EPOCHS, MOST_EPOCHS = 30_000, 3.0, 20.0
@@ -74,7 +74,7 @@ TABLE_14: dict[str, Row] = {
 V2_CHANGES: dict[str, dict[str, float]] = {"race": {"lr": 1e-5, "dropout": 0.0}}  # all that google-research/albert says
 
 
-def table_row(name: str, task: Task[Any, Any, Any], *, model: str) -> Row | None:
+def table_row(name: str, task: AnyTask, *, model: str) -> Row | None:
     """Find the row for a task and a model, if the table has one."""
     key = "squad 2.0" if name == "squad" and getattr(task, "unanswerable", False) else name
     row = TABLE_14.get(key)
@@ -137,9 +137,7 @@ def followed(settings: FinetuneSettings, row: Row | None, config: AlbertConfig) 
     return row
 
 
-def resolve_length(
-    settings: FinetuneSettings, task: Task[Any, Any, Any], config: AlbertConfig, *, row: Row | None
-) -> int:
+def resolve_length(settings: FinetuneSettings, task: AnyTask, config: AlbertConfig, *, row: Row | None) -> int:
     """Give the tokens of a sequence: what was asked for, Table 14's, or the task's; never more than the model has."""
     positions, wanted = config.max_position_embeddings, settings.data.max_length
     if wanted is not None and wanted > positions:
