@@ -51,7 +51,7 @@ def tiny(*more: str) -> list[str]:
     return [word for assignment in (*TINY, *more) for word in ("--set", assignment)]
 
 
-def test_the_recipes_that_the_issue_asks_for_are_shipped() -> None:
+def test_the_recipes_that_the_help_names_are_shipped() -> None:
     assert {"paper", "laptop", "one-gpu", "eight-gpu"} <= set(shipped_recipes())
 
 
