@@ -46,7 +46,7 @@ test: check  ## format, lint, types and the test suite, on up to four cores
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 tiny-en: setup  ## make a model like the shipped one (two and a half hours on two cores; needs the shared corpus)
-	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/make_tiny_en.py
+	@$(BIN)/python benchmarks/make_tiny_en.py
 
 learning: setup  ## what pre-training is worth: tiny-en against new weights on nine tasks (an hour on two cores; needs the shared data)
 	@$(BIN)/python benchmarks/learning.py --record

@@ -25,11 +25,11 @@ from albert.model import Albert, Packed, new_model, preset  # first: it sets the
 import torch  # isort: skip
 import transformers  # isort: skip
 
+from albert.finetune.job import FinetuneJob, Items, batch_items, encode_items
 from albert.hardware import keep_memory
+from albert.labelled.catalog import DataRequest, open_data
 from albert.model.folder import load_model, save_model
-from albert.optim import build_optimizer
-from albert.tasks.catalog import DataRequest, open_data
-from albert.tasks.finetuning import FinetuneJob, Items, batch_items, encode_items
+from albert.optim import OptimizerSettings, build_optimizer
 from albert.tasks.task import AnyTask, Feature, batch_of
 from albert.tokenizer import Tokenizer
 from albert.train.loop import accumulate
@@ -94,7 +94,7 @@ def our_round(model: Albert, task: AnyTask, batches: Sequence[Batch], folder_ite
     """Give the function that takes a step on every batch, by the training loop's own functions."""
     world, settings = World(0, 1, torch.device("cpu")), TrainSettings(precision="fp32", batch_size=len(batches[0]))
     job = FinetuneJob(model, task, folder_items, settings=settings, world=world)
-    optimizer = build_optimizer("adamw", model, lr=RATE)
+    optimizer = build_optimizer(OptimizerSettings(name="adamw"), model, lr=RATE)
 
     def run() -> list[float]:
         losses = []

@@ -28,7 +28,7 @@ from albert.data.build import BuildSettings, build_store
 from albert.data.engines import LocalEngine
 from albert.data.store import TokenStore
 from albert.pretrain import pretrain  # sets the CPU up
-from albert.tasks.pretraining import PretrainSettings
+from albert.pretrain.settings import PretrainSettings
 from albert.text.documents import iter_documents
 from albert.tokenizer.training import TrainSettings, train_tokenizer
 from albert.train.loop import Progress

@@ -39,8 +39,9 @@ from albert.data.settings import ExampleSettings
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.model.folder import save_model
-from albert.optim import build_optimizer
-from albert.tasks.pretraining import PretrainJob, PretrainSettings
+from albert.optim import OptimizerSettings, build_optimizer
+from albert.pretrain.job import PretrainJob
+from albert.pretrain.settings import PretrainSettings
 from albert.tokenizer import Tokenizer
 from albert.train.loop import accumulate
 from albert.train.world import World, join_world
@@ -130,7 +131,7 @@ def our_step(
         {"data": {"max_length": length}, "train": {"batch_size": 1, "precision": "fp32"}}
     )
     job = PretrainJob(model, store, settings, world=world, valid=None)
-    optimizer = build_optimizer("adamw", model, lr=1e-4)
+    optimizer = build_optimizer(OptimizerSettings(name="adamw"), model, lr=1e-4)
 
     def step(batch: PretrainingBatch) -> tuple[float, float]:
         started = time.perf_counter()

@@ -24,9 +24,9 @@ import recording
 
 from albert import finetune
 from albert.files import write_json
+from albert.finetune.settings import FinetuneSettings
+from albert.labelled.catalog import DataRequest, open_data
 from albert.settings import check_settings
-from albert.tasks.catalog import DataRequest, open_data
-from albert.tasks.finetuning import FinetuneSettings
 
 MODEL = "tiny-en"
 STARTS = {"trained": MODEL, "random": "same shape, new weights"}

@@ -96,9 +96,8 @@ def main() -> None:
     start: list[str] = []
     for run, how in RUNS.items():
         if not (work / run / "model").exists():
-            launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(arguments.processes), "-m", "albert"]
             stores = ["--data", str(work / "train"), "--valid", str(work / "valid")]
-            python(*launch, "pretrain", *how, *start, *stores, "--out", str(work / run))
+            albert("pretrain", *how, *start, *stores, "--out", str(work / run), "--processes", str(arguments.processes))
         start = ["--model", str(work / run / "model")]
     package(work)
 

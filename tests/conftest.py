@@ -23,6 +23,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
+pytest_plugins = (
+    "invented_text",
+    "stores",
+    "word_model",
+)  # fixtures that several folders share, in files of their own beside this one
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from albert.errors import UsageError
+from albert.pretrain.settings import InitSettings, PretrainSettings
 from albert.settings import parse_assignments, read_settings
-from albert.tasks.pretraining import InitSettings, PretrainSettings
 from albert.train.settings import stage_at
 
 

@@ -1,4 +1,4 @@
-"""The progress line: what is left, also of a run that goes on from its middle."""
+"""The progress line: what is left, also of a run that goes on from its middle, and how times are said."""
 
 from __future__ import annotations
 
@@ -17,3 +17,31 @@ def test_what_is_left_is_told_by_the_pace_since_the_command_began(
             show(done, "step")
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["training: 60%, step, 6 min 40 s left", "training: 70%, step, 5 min 00 s left"]
+
+
+def test_plain_progress_lines_come_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 1.0, 20.0, 25.0, 40.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.progress_line("building") as show:
+        for done in (0.1, 0.5, 0.6, 0.8):
+            show(done, "words")
+    assert capsys.readouterr().err == "building: 50%, words, 24 s left\nbuilding: 80%, words, 11 s left\n"
+
+
+def test_a_lasting_line_is_never_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    clock = iter([0.0, 1.0, 2.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.progress_line("training") as show:
+        show(0.1, "step 1")
+        show(0.2, "held-out", lasting=True)
+    assert capsys.readouterr().err == "training: 20%, held-out, 8.0 s left\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.25, "0.2 s"), (59.4, "59 s"), (61, "1 min 01 s"), (3599.7, "1 h 00 min"), (7322, "2 h 02 min")],
+)
+def test_durations_are_said_in_two_units(seconds: float, said: str) -> None:
+    assert progress.duration(seconds) == said

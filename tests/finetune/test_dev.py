@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from albert.finetune.dev import DevScores
+from albert.finetune.job import encode_compactly
 from albert.finetune.preparation import prepare
+from albert.finetune.settings import FinetuneSettings
 from albert.inference.predictor import Predictor
+from albert.labelled.request import Opened
 from albert.tasks.classification import Classification, TextExample
-from albert.tasks.finetuning import FinetuneSettings, encode_compactly
-from albert.tasks.request import Opened
 from albert.tasks.span import AnswerText, QuestionExample, SpanTask
 from albert.tasks.task import Splits
 from albert.tokenizer import Tokenizer

@@ -14,12 +14,12 @@ from safetensors.torch import load_file
 
 from albert.errors import DataError, ModelError, UsageError
 from albert.finetune import Finetuned, FinetunePlan, finetune
+from albert.finetune.settings import FinetuneSettings, TuneSettings
 from albert.finetune.start import Start
 from albert.inference.predictor import Predictor
+from albert.labelled.request import Opened
 from albert.model.folder import load_model
 from albert.tasks.classification import Regression, TextExample
-from albert.tasks.finetuning import FinetuneSettings, TuneSettings
-from albert.tasks.request import Opened
 from albert.tasks.task import Splits
 from albert.tokenizer import Tokenizer
 from albert.train.checkpoint import newest_intact

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from albert.finetune.judge import Judge
+from albert.finetune.settings import FinetuneSettings
 from albert.model import AlbertConfig
-from albert.tasks.finetuning import FinetuneSettings
 from albert.train.checkpoint import TrainState
 
 MakeSettings = Callable[..., FinetuneSettings]

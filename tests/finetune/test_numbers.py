@@ -13,9 +13,9 @@ import pytest
 import albert
 from albert.errors import ModelError
 from albert.finetune import Finetuned, finetune
+from albert.finetune.settings import FinetuneSettings
+from albert.labelled.request import Opened
 from albert.tasks.classification import Regression, TextExample
-from albert.tasks.finetuning import FinetuneSettings
-from albert.tasks.request import Opened
 from albert.tasks.task import Splits
 
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from albert.cli import app
 from albert.finetune import Finetuned, finetune
-from albert.tasks.finetuning import FinetuneSettings
-from albert.tasks.request import Opened
+from albert.finetune.settings import FinetuneSettings
+from albert.labelled.request import Opened
 from albert.train.loop import Progress
 
 MakeData = Callable[..., Opened]

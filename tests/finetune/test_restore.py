@@ -10,8 +10,8 @@ import pytest
 
 from albert.errors import ModelError
 from albert.finetune import Finetuned, finetune
-from albert.tasks.finetuning import FinetuneSettings
-from albert.tasks.request import Opened
+from albert.finetune.settings import FinetuneSettings
+from albert.labelled.request import Opened
 
 MakeData = Callable[..., Opened]
 MakeSettings = Callable[..., FinetuneSettings]

@@ -11,8 +11,8 @@ import pytest
 
 from albert.finetune import Finetuned, finetune
 from albert.finetune import run as one_run
-from albert.tasks.finetuning import FinetuneSettings
-from albert.tasks.request import Opened
+from albert.finetune.settings import FinetuneSettings
+from albert.labelled.request import Opened
 from albert.train.loop import BadLoss
 
 MakeData = Callable[..., Opened]

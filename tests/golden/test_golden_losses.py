@@ -19,8 +19,8 @@ import torch
 
 from albert.data.store import TokenStore, write_store
 from albert.pretrain import Pretrained, pretrain
+from albert.pretrain.settings import PretrainSettings
 from albert.settings import read_settings
-from albert.tasks.pretraining import PretrainSettings
 from albert.tokenizer import Tokenizer
 from albert.tokenizer.folder import SPECIAL_PIECES
 from albert.tokenizer.normalisation import Normalisation

@@ -10,7 +10,7 @@ import pytest
 
 from albert.model import AlbertConfig, new_model
 from albert.model.folder import save_model
-from albert.tasks.remembered import TASK_FILE, task_json
+from albert.tasks.saved_task import TASK_FILE, task_json
 from albert.tasks.task import AnyTask
 from albert.tokenizer import Tokenizer
 

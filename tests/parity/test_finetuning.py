@@ -9,16 +9,16 @@ import numpy as np
 import torch
 import transformers
 
+from albert.finetune.job import FinetuneJob, Items, batch_items, encode_items
+from albert.labelled.catalog import DataRequest, open_data
 from albert.model import Albert, AlbertConfig, new_model
 from albert.model.folder import save_model
-from albert.optim import build_optimizer, rate_at
-from albert.tasks.catalog import DataRequest, open_data
+from albert.optim import OptimizerSettings, build_optimizer, rate_at
 from albert.tasks.classification import Classification, TextFeature
-from albert.tasks.finetuning import FinetuneJob, Items, batch_items, encode_items
 from albert.tasks.task import AnyTask, Feature
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress, train
-from albert.train.settings import OptimizerSettings, TrainSettings
+from albert.train.settings import TrainSettings
 from albert.train.world import World
 
 WARMUP, RATE = 5, 3e-4
@@ -41,7 +41,7 @@ def our_losses(model: Albert, task: AnyTask, items: Items, settings: TrainSettin
     world = World(0, 1, torch.device("cpu"))
     train(
         FinetuneJob(model, task, items, settings=settings, world=world),
-        build_optimizer("adamw", model, lr=RATE),
+        build_optimizer(OptimizerSettings(name="adamw"), model, lr=RATE),
         settings=settings,
         rates=OptimizerSettings(),
         peak=RATE,

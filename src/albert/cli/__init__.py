@@ -27,8 +27,10 @@ from albert.cli import (
     study,
     tokenizer,
 )
+from albert.cli.processes import SaidElsewhere
 from albert.errors import AlbertError, Interrupted, ResourceError, UsageError
 from albert.files import resource_error
+from albert.train.launch import is_first_process
 
 app = typer.Typer(
     name="albert",
@@ -83,7 +85,7 @@ def main() -> None:
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):
             _end_quietly()
-        if stop.code == Interrupted.exit_code:
+        if stop.code == Interrupted.exit_code and not isinstance(stop, SaidElsewhere):
             print("interrupted", file=sys.stderr)
         raise
     except BrokenPipeError:
@@ -92,7 +94,8 @@ def main() -> None:
         if debug:
             traceback.print_exception(error)
         failure = _named(error)
-        print(f"error: {failure}", file=sys.stderr)
+        if is_first_process() or not isinstance(failure, Interrupted):  # all are interrupted: one says it
+            print(f"error: {failure}", file=sys.stderr)
         sys.exit(failure.exit_code)
 
 

@@ -138,9 +138,14 @@ def _check_labelled(
     data: Path, task: str | None, columns: list[str], *, dev: Path | None, test: Path | None, as_json: bool
 ) -> None:
     from albert.cli.finetune import parse_columns
-    from albert.tasks.catalog import DataRequest
+    from albert.labelled.check import check_labelled
+    from albert.labelled.request import DataRequest
+    from albert.labelled.table_check import TableCheck
 
-    checks = tables.check_labelled(DataRequest(data, task, dev=dev, test=test, columns=parse_columns(columns)))
+    found = check_labelled(DataRequest(data, task, dev=dev, test=test, columns=parse_columns(columns)))
+    checks = [
+        tables.table_facts(check) if isinstance(check, TableCheck) else tables.opened_facts(check) for check in found
+    ]
     print(_json({"checks": checks}) if as_json else "\n\n".join(tables.labelled_text(facts) for facts in checks))
     count = sum(facts["num_problems"] for facts in checks)
     if count:

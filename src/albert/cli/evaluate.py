@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from albert.cli.finetune import parse_columns
 from albert.cli.progress import duration, progress_line
-from albert.cli.task_scores import evaluate_task
 from albert.errors import UsageError
 
 if TYPE_CHECKING:
-    from albert.evaluate import EvaluationPlan, PretrainingScores, Scores
+    from albert.evaluate import EvaluationPlan, PretrainingScores, Scores, TaskPlan, TaskScores
 
 COLUMNS = {"mlm_loss": "MLM loss", "mlm_accuracy": "MLM", "sop_accuracy": "SOP", "nsp_accuracy": "NSP"}
 SOURCES = {
@@ -55,22 +54,26 @@ def evaluate(
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Score a model: on labelled data for what it was tuned for, on a token store for what it was pre-trained for."""
+    from albert import evaluate as stage
     from albert.data.store import MANIFEST, TokenStore
 
     if not (data / MANIFEST).is_file():
-        from albert.tasks.request import DataRequest
+        from albert.labelled.request import DataRequest
 
         request = DataRequest(
             data, task=task, columns=parse_columns(columns or []), max_length=length, limit_dev=examples
         )
-        evaluate_task(model, request, predictions=predictions, submission=submission, dry_run=dry_run, json_=json_)
+        with progress_line("evaluating") as show:
+            scored = stage.evaluate_task(
+                model, request, predictions=predictions, submission=submission, dry_run=dry_run, observe=show
+            )
+        facts = _task_facts(scored)
+        print(json.dumps(facts, indent=2) if json_ else _task_text(facts))
         return
     if task or columns or predictions or submission:
         raise UsageError(
             f"{data}: is a token store: --task, --columns, --predictions and --submission need labelled data"
         )
-    from albert import evaluate as stage
-
     with progress_line("evaluating") as show:
         result = stage.evaluate_pretraining(
             model,
@@ -87,6 +90,39 @@ def evaluate(
         print(_plan_text(result))
     else:
         print(_scores_text(result))
+
+
+def _task_facts(result: TaskScores | TaskPlan) -> dict[str, Any]:
+    from albert.evaluate import TaskPlan
+
+    facts: dict[str, Any] = {"model": result.model, "task": result.task, "fingerprint": result.fingerprint}
+    if isinstance(result, TaskPlan):
+        sets = {split: {"rows": count} for split, count in result.rows.items()}
+        return facts | {"sets": sets, "seconds": result.seconds, "notes": list(result.notes)}
+    facts["sets"] = {
+        split: {"rows": len(own.examples), "scores": own.scores, "blind": own.blind}
+        for split, own in result.sets.items()
+    }
+    if result.predictions is not None:
+        facts["predictions"] = [str(path) for path in result.predictions]
+    if result.submission is not None:
+        facts["submission"] = str(result.submission)
+    return facts | {"notes": list(result.notes)}
+
+
+def _task_text(facts: dict[str, Any]) -> str:
+    lines = [f"note: {note}" for note in facts["notes"]]
+    for name, own in facts["sets"].items():
+        lines.append(f"{facts['task']}, {name}: {own['rows']:,} rows")
+        for score, value in (own.get("scores") or {}).items():
+            blind = (own.get("blind") or {}).get(score)
+            lines.append(
+                f"  {score:<22} {value:8.4f}" + (f"   without reading {blind:8.4f}" if blind is not None else "")
+            )
+    lines += [f"decisions in {path}" for path in facts.get("predictions", [])]
+    if "seconds" in facts:
+        lines.append(f"time about {duration(facts['seconds'])}")
+    return "\n".join(lines)
 
 
 def _plan_text(plan: EvaluationPlan) -> str:

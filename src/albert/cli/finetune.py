@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from albert.cli.processes import PROCESSES_HELP, run_in_processes
 from albert.cli.progress import duration, progress_line
 from albert.errors import UsageError
+from albert.train.launch import is_first_process
 
 if TYPE_CHECKING:
     from albert.finetune import Finetuned, FinetunePlan, Outcome
@@ -36,14 +37,17 @@ def finetune(
     retry: Annotated[
         bool, typer.Option("--retry", help="Start a run that learns nothing again: half the rate, another seed.")
     ] = False,
+    processes: Annotated[int, typer.Option(min=1, help=PROCESSES_HELP)] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Tune a model for a task: GLUE, SQuAD, RACE, or your own labelled data."""
+    if processes > 1:
+        run_in_processes(processes)
     from albert import finetune as stage
+    from albert.finetune.settings import FinetuneSettings
+    from albert.labelled.catalog import DataRequest, open_data
     from albert.settings import read_settings
-    from albert.tasks.catalog import DataRequest, open_data
-    from albert.tasks.finetuning import FinetuneSettings
 
     settings = read_settings(FinetuneSettings, file=config, assignments=set_ or [])
     request = DataRequest(
@@ -61,7 +65,7 @@ def finetune(
             dry_run=dry_run,
             observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
         )
-    if os.environ.get("RANK", "0") != "0":  # under torchrun, the first process speaks for all
+    if not is_first_process():
         return
     if isinstance(result, stage.FinetunePlan):
         print(json.dumps(asdict(result), indent=2) if json_ else _plan_text(result))

@@ -139,7 +139,7 @@ def _example(what: str, text: str, *, pair: str | None, question: str | None, ch
 
 def _check_extras(model: Model, what: str, *, pair: str | None, question: str | None, choices: list[str]) -> None:
     """Refuse what the task has no use for, and one text where it was trained on two."""
-    from albert.data.targets import KINDS
+    from albert.labelled.targets import KINDS
 
     for option, given, users in (
         ("--pair", pair is not None, KINDS),

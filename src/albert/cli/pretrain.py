@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from albert.cli.processes import PROCESSES_HELP, run_in_processes
 from albert.cli.progress import duration, progress_line
+from albert.train.launch import is_first_process
 
 if TYPE_CHECKING:
     from albert.pretrain import Plan
+    from albert.recipes.curves import Reference
     from albert.train.loop import Progress
 
 
@@ -35,15 +38,19 @@ def pretrain(
         str | None, typer.Option(help="TOML file of settings, or a shipped recipe: paper, laptop, one-gpu, eight-gpu.")
     ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting: --set train.steps=20000.")] = None,
+    processes: Annotated[int, typer.Option(min=1, help=PROCESSES_HELP)] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Pre-train a model on a token store: masked n-grams and sentence order."""
+    if processes > 1:
+        run_in_processes(processes)
     from albert import pretrain as stage
     from albert.data.store import TokenStore
+    from albert.pretrain.settings import PretrainSettings
     from albert.recipes import locate_recipe
-    from albert.settings import assigned_names, read_settings
-    from albert.tasks.pretraining import PretrainSettings
+    from albert.recipes.curves import find_reference
+    from albert.settings import assigned_names, flatten, read_settings
 
     file = locate_recipe(config) if config is not None else None
     settings = read_settings(PretrainSettings, file=file, assignments=set_ or [])
@@ -51,6 +58,9 @@ def pretrain(
     settings = stage.settings_for(start, settings, asked=assigned_names(PretrainSettings, set_ or []))
     store = TokenStore.open(data)
     held_out = TokenStore.open(valid) if valid else None
+    reference = find_reference(config, flatten(settings.model_dump()) | {"vocab_size": store.tokenizer.vocab_size})
+    if is_first_process() and not dry_run:
+        print(f"pre-training: {reference if isinstance(reference, str) else _compared(reference)}", file=sys.stderr)
     with progress_line("pre-training") as show:
         result = stage.pretrain(
             store,
@@ -59,9 +69,13 @@ def pretrain(
             settings=settings,
             valid=held_out,
             dry_run=dry_run,
-            observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
+            observe=lambda progress: show(
+                progress.step / progress.steps,
+                _words(progress, reference),
+                lasting="valid_mlm_loss" in progress.metrics,
+            ),
         )
-    if os.environ.get("RANK", "0") != "0":  # under torchrun, the first process speaks for all
+    if not is_first_process():
         return
     if isinstance(result, stage.Plan):
         facts: dict[str, Any] = asdict(result) | {"settings": settings.model_dump()}
@@ -84,18 +98,24 @@ def pretrain(
         print(f"  {name.removeprefix('valid_').replace('_', ' '):<14} {value:.4f}")
 
 
-def _words(progress: Progress) -> str:
-    metrics = progress.metrics
+def _compared(reference: Reference) -> str:
+    return f"in brackets, what recipe '{reference.recipe}' had at the same step ({reference.origin})"
+
+
+def _words(progress: Progress, reference: Reference | str) -> str:
+    metrics, normal = progress.metrics, {} if isinstance(reference, str) else reference.at(progress.step)
     parts = [f"step {progress.step:,}"]
     for name, label in (
         ("loss", "loss"),
         ("mlm_accuracy", "mlm"),
         ("order_accuracy", "order"),
+        ("valid_mlm_loss", "held-out mlm loss"),
         ("valid_mlm_accuracy", "held-out mlm"),
         ("valid_sop_accuracy", "held-out sop"),
     ):
         if name in metrics:
-            parts.append(f"{label} {metrics[name]:.3f}")
+            expected = f" ({normal[name]:.3f})" if name in normal else ""
+            parts.append(f"{label} {metrics[name]:.3f}{expected}")
     if "tokens_per_second" in metrics:
         parts.append(f"{metrics['tokens_per_second']:,.0f} tokens/s")
     return ", ".join(parts)

@@ -1,70 +1,23 @@
-"""How labelled data is checked and shown: text for people, dicts for JSON."""
+"""How the check of labelled data is shown: text for people, dicts for JSON."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from albert.cli.stores import number_of
-from albert.errors import DataError
 
 if TYPE_CHECKING:
-    from albert.data.table_check import TableCheck
-    from albert.tasks.request import DataRequest, Opened
+    from albert.labelled.check import OpenedCheck
+    from albert.labelled.table_check import TableCheck
 
 CLASSES = 30  # that are shown; the others are counted
 NAME = 40  # characters of a class that are shown
 
 
-def check_labelled(request: DataRequest) -> list[dict[str, Any]]:
-    """Check labelled data, every row of it."""
-    from albert.data.detect import DETECT_ROWS, detect
-    from albert.data.labelled import read_rows, sample_rows
-    from albert.data.table_check import check_table, shared_rows
-    from albert.data.targets import KINDS
-    from albert.tasks.catalog import official_name, recognise
-
-    task = official_name(request.task) if request.task else recognise(request.data) if request.data.exists() else None
-    if task not in (None, *KINDS):
-        return [_check_opened(replace(request, task=task))]
-    found = detect(sample_rows(request.data, DETECT_ROWS), request.data, columns=request.columns, task=task)
-    if found.task not in KINDS:
-        return [_check_opened(replace(request, task=found.task))]
-    train = check_table(request.data, found, divided=request.dev is None)
-    checks = [table_facts(train)]
-    for name, path in (("dev", request.dev), ("test", request.test)):
-        if path is not None:
-            first = next(read_rows(path, on_bad=lambda _place, _why: None), None)
-            labelled = name == "dev" or first is None or found.columns["label"].split(",")[0] in first.values
-            check = check_table(path, found, classes=tuple(train.classes), labelled=labelled)
-            check.warnings += shared_rows(request.data, path, found.columns)
-            checks.append(table_facts(check) | {"split": name})
-    return checks
-
-
-def _check_opened(request: DataRequest) -> dict[str, Any]:
-    """Check data that is not a table of texts, by opening it: whatever breaks a rule is noted and passed over."""
-    from albert.data.table_check import PROBLEMS
-    from albert.tasks.catalog import open_data
-
-    problems: list[str] = []
-    try:
-        facts = opened_facts(
-            request.data, open_data(replace(request, on_problem=lambda problem: problems.append(str(problem))))
-        )
-    except DataError as problem:
-        if not problems:
-            raise
-        facts = {"data": str(request.data), "task": request.task, "rows": 0, "classes": {}, "warnings": []}
-        problems.append(str(problem))
-    return facts | {"num_problems": len(problems), "problems": problems[:PROBLEMS]}
-
-
 def table_facts(check: TableCheck) -> dict[str, Any]:
     """Gather what the check of a table found."""
-    return {
+    facts: dict[str, Any] = {
         "data": str(check.path),
         "task": check.found.task,
         "columns": dict(check.found.columns),
@@ -79,24 +32,21 @@ def table_facts(check: TableCheck) -> dict[str, Any]:
         "num_problems": check.num_problems,
         "problems": check.problems,
     }
+    return facts | {"split": check.split} if check.split else facts
 
 
-def opened_facts(path: Path, opened: Opened) -> dict[str, Any]:
+def opened_facts(check: OpenedCheck) -> dict[str, Any]:
     """Gather what opening a data set of several files, or of a form of its own, says."""
-    splits = opened.splits
-    rows = {"train": len(splits.train)} | {name: len(examples) for name, examples in splits.dev.items()}
-    rows |= {name if name not in rows else f"test {name}": len(examples) for name, examples in splits.test.items()}
-    labels = getattr(opened.task, "labels", ())
-    targets = [getattr(example, "target", None) for example in splits.train or next(iter(splits.dev.values()), ())]
-    counts = Counter(target for target in targets if isinstance(target, int))
-    return {
-        "data": str(path),
-        "task": opened.name,
-        "columns": dict(opened.columns),
-        "rows": rows,
-        "classes": {label: counts[number] for number, label in enumerate(labels)} if counts else {},
-        "fingerprint": opened.fingerprint,
-        "warnings": opened.notes,
+    facts: dict[str, Any] = {"data": str(check.path), "task": check.task}
+    if check.fingerprint is None:
+        facts |= {"rows": 0, "classes": {}}
+    else:
+        facts |= {"columns": dict(check.columns), "rows": dict(check.rows), "classes": dict(check.classes)}
+        facts |= {"fingerprint": check.fingerprint}
+    return facts | {
+        "warnings": list(check.warnings),
+        "num_problems": check.num_problems,
+        "problems": list(check.problems),
     }
 
 

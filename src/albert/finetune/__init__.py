@@ -13,8 +13,8 @@ from albert.finetune.plan import FinetunePlan, make_plan
 from albert.finetune.preparation import Prepared, prepare
 from albert.finetune.run import SUMMARY, Outcome, run_once
 from albert.finetune.seeds import Finetuned, run_seeds
-from albert.tasks.finetuning import FinetuneSettings
-from albert.tasks.request import Opened
+from albert.finetune.settings import FinetuneSettings
+from albert.labelled.request import Opened
 from albert.train.loop import Progress
 from albert.train.world import join_world
 

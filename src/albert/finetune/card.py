@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert.finetune.preparation import Prepared
-from albert.tasks.finetuning import FinetuneSettings
+from albert.finetune.settings import FinetuneSettings
 
 MAX_LABELS_SHOWN = 20
 CALLS = {

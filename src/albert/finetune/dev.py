@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from albert.finetune.job import encode_compactly
 from albert.finetune.preparation import Prepared
 from albert.inference.predictor import Predictor
 from albert.model import Albert
 from albert.report.decisions import keep_decisions
-from albert.tasks.finetuning import encode_compactly
 from albert.tasks.task import AnyTask
 from albert.train.world import World
 

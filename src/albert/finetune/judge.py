@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from albert.finetune.settings import FinetuneSettings
 from albert.model.config import AlbertConfig
-from albert.tasks.finetuning import FinetuneSettings
 from albert.train.checkpoint import TrainState
 
 log = logging.getLogger(__name__)

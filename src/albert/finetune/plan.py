@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from albert.batch import MICRO_TOKENS
+from albert.finetune.job import FinetuneJob, Items
 from albert.finetune.preparation import Prepared
 from albert.model.accounting import parameters_of, training_bytes
-from albert.tasks.finetuning import FinetuneJob, Items
 from albert.train.loop import accumulate
 from albert.train.settings import TrainSettings, with_precision
 from albert.train.world import World

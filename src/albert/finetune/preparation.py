@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from albert.errors import DataError
+from albert.finetune.job import Items, encode_items
+from albert.finetune.rules import resolve, resolve_length, table_row
+from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
+from albert.labelled.request import Opened
 from albert.model import Albert
-from albert.tasks.finetuning import FinetuneSettings, Items, encode_items
-from albert.tasks.request import Opened
 from albert.tasks.task import AnyTask, Example
-from albert.tasks.tuning import resolve, resolve_length, table_row
 
 log = logging.getLogger(__name__)
 

@@ -11,14 +11,15 @@ from albert.errors import ModelError
 from albert.files import read_json, write_json
 from albert.finetune.card import model_card
 from albert.finetune.dev import DevScores
+from albert.finetune.job import FinetuneJob
 from albert.finetune.judge import Judge, beats
 from albert.finetune.preparation import Prepared
+from albert.finetune.settings import FinetuneSettings
 from albert.model import Albert
 from albert.model.folder import save_model
 from albert.optim import build_optimizer
 from albert.report.writing import reported
-from albert.tasks.finetuning import FinetuneJob, FinetuneSettings
-from albert.tasks.remembered import TASK_FILE, task_json
+from albert.tasks.saved_task import TASK_FILE, task_json
 from albert.train.checkpoint import checkpoint_path, damage, load_checkpoint
 from albert.train.history import History, read_history
 from albert.train.loop import BadLoss, Progress, train
@@ -116,7 +117,7 @@ def _train(
 
     trained = train(
         FinetuneJob(model, prepared.task, prepared.items, settings=settings.train, world=world, score=dev.score),
-        build_optimizer(settings.optimizer.name, model, lr=peak, weight_decay=settings.optimizer.weight_decay),
+        build_optimizer(settings.optimizer, model, lr=peak),
         settings=with_precision(settings.train, world.device),
         rates=settings.optimizer,
         peak=peak,
@@ -167,7 +168,7 @@ def _restore(prepared: Prepared, out: Path, *, step: int, settings: FinetuneSett
             f"{out / SUMMARY} and run the same command again, which makes the same model"
         )
     model = prepared.build(settings).to(world.device)
-    load_checkpoint(path, model, build_optimizer(settings.optimizer.name, model, lr=0.0))
+    load_checkpoint(path, model, build_optimizer(settings.optimizer, model, lr=0.0))
     dev = DevScores(model.eval(), prepared, world=world)
     dev.score(step)
     if world.is_first:

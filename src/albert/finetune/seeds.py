@@ -19,8 +19,8 @@ from albert.files import atomic_folder, read_json, write_json
 from albert.finetune.card import model_card
 from albert.finetune.preparation import Prepared
 from albert.finetune.run import SUMMARY, Outcome, run_once
+from albert.finetune.settings import FinetuneSettings
 from albert.report.writing import reported
-from albert.tasks.finetuning import FinetuneSettings
 from albert.train.loop import BadLoss, Progress
 from albert.train.run import own_run
 from albert.train.world import World

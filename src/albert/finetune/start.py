@@ -15,13 +15,13 @@ import torch
 
 from albert.errors import ModelError
 from albert.files import read_json, sha256
+from albert.finetune.settings import Freeze, TuneSettings
 from albert.model import Albert, new_model
 from albert.model.albert import initialise
 from albert.model.config import AlbertConfig, from_json
 from albert.model.folder import CONFIG_LIMIT, load_model, stored_heads, weights_path
 from albert.model.locate import locate
-from albert.tasks.finetuning import Freeze, TuneSettings
-from albert.tasks.remembered import read_task
+from albert.tasks.saved_task import read_task
 from albert.tasks.task import AnyTask
 from albert.tokenizer import Tokenizer
 

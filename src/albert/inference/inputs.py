@@ -15,12 +15,12 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
-from albert.data.detect import find_columns
-from albert.data.labelled import FORMATS, read_rows
 from albert.errors import DataError
 from albert.inference.fill import PlainText
 from albert.inference.model import Model
-from albert.tasks.catalog import read_inputs
+from albert.labelled.catalog import read_inputs
+from albert.labelled.detection import find_columns
+from albert.labelled.rows import FORMATS, read_rows
 from albert.tasks.classification import TextExample
 from albert.tasks.task import Example
 from albert.text.documents import ReadReport

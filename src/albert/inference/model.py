@@ -2,7 +2,7 @@
 
 The methods are the tasks: classify, answer, choose, tag, fill, embed. Each takes one input or a list and gives one
 result or a list in the same order; all go through the one predictor. What a model can't do it refuses, saying what it
-can. The task of a folder is that of its task.json, or what its heads and configuration say (tasks/remembered.py).
+can. The task of a folder is that of its task.json, or what its heads and configuration say (tasks/saved_task.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from albert.model.folder import load_model
 from albert.model.locate import locate
 from albert.tasks.choice import Choice, ChoiceExample, Chosen
 from albert.tasks.classification import Classification, Label, Labels, MultiLabel, Number, Regression, TextExample
-from albert.tasks.remembered import read_task
+from albert.tasks.saved_task import read_task
 from albert.tasks.span import Answer, QuestionExample, SpanTask
 from albert.tasks.tagging import TagExample, Tagged, Tagging, split_words
 from albert.tasks.task import AnyTask

@@ -1,4 +1,4 @@
-"""LAMB exactly as in google-research/albert (You et al. 2019; facts B4).
+"""LAMB exactly as in google-research/albert (lamb_optimizer.py there; You et al. 2019).
 
 Adam's direction m / (sqrt(v) + eps) without bias correction, plus decay, is scaled by |w| / |update| of the whole
 tensor. LayerNorm and bias have neither decay nor that ratio. A shared layer is one tensor, so it has one ratio for all

@@ -1,4 +1,4 @@
-"""The learning rate at a step: linear warm-up from 0, then linear decay to 0 over all steps (facts A14, F18).
+"""The learning rate at a step: linear warm-up from 0, then linear decay to 0 over all steps (the paper, section 4.1).
 
 The decay is counted from step 0, as in Google's code, so the peak is a little under the nominal rate.
 """

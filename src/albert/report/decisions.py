@@ -19,7 +19,7 @@ from albert.files import atomic_write
 from albert.tasks.answer_scores import score_answer
 from albert.tasks.choice import ChoiceExample, Chosen
 from albert.tasks.classification import Label, Labels, Number, TextExample
-from albert.tasks.remembered import KINDS
+from albert.tasks.saved_task import KINDS
 from albert.tasks.span import Answer, QuestionExample, SpanTask
 from albert.tasks.tagging import TagExample, Tagged
 from albert.tasks.task import AnyTask

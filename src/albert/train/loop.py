@@ -23,9 +23,9 @@ from torch import Tensor
 
 from albert.errors import AlbertError, Interrupted
 from albert.model import Albert
-from albert.optim import rate_at
+from albert.optim import OptimizerSettings, rate_at, set_rate
 from albert.train.checkpoint import TrainState, load_checkpoint, newest_intact, require_space, save_checkpoint
-from albert.train.settings import OptimizerSettings, TrainSettings
+from albert.train.settings import TrainSettings
 from albert.train.world import World
 
 log = logging.getLogger(__name__)
@@ -126,8 +126,7 @@ def train(
             while state.step < settings.steps and not state.ended:
                 micro_batches = next(batches)
                 lr = rate_at(state.step, peak=peak, warmup=warmup, steps=settings.steps)
-                for group in optimizer.param_groups:
-                    group["lr"] = lr
+                set_rate(optimizer, lr)
                 *counts, stop = world.sum([*_total_counts(job, micro_batches), float(stopped.is_set())])
                 sums = accumulate(
                     job, micro_batches, counts=counts, step=state.step, settings=settings, scaler=scaler, world=world

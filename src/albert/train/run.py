@@ -33,9 +33,11 @@ log = logging.getLogger(__name__)
 
 PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece")
 # What a run may change when it is resumed: when it saves and logs, how long it waits, what becomes of a bad loss (there
-# was none yet where it would have stopped), and recomputing layers, which gives the same bits.
+# was none yet where it would have stopped), recomputing layers, which gives the same bits, and the precision, which
+# is a matter of the machine (`auto` already means another one elsewhere).
 ADJUSTABLE = frozenset(
-    f"train.{name}" for name in ("save_every", "keep", "log_every", "timeout_minutes", "on_bad_loss", "checkpointing")
+    f"train.{name}"
+    for name in ("save_every", "keep", "log_every", "timeout_minutes", "on_bad_loss", "checkpointing", "precision")
 )
 
 

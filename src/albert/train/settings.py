@@ -13,16 +13,6 @@ from albert.settings import Section
 Stage = tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[int, Field(ge=1)]]  # (from this share of the steps, value)
 
 
-class OptimizerSettings(Section):
-    """How weights move."""
-
-    name: Literal["lamb", "adamw"] = "adamw"
-    lr: Annotated[float, Field(gt=0, lt=10)] | Literal["auto", "paper"] = "auto"
-    warmup_steps: Annotated[int, Field(ge=0)] | None = None  # None: by the rule of `lr`
-    weight_decay: Annotated[float, Field(ge=0, le=1)] = 0.01
-    clip: Annotated[float, Field(gt=0)] = 1.0
-
-
 class TrainSettings(Section):
     """How long, how large, how safe."""
 

@@ -1,0 +1,1 @@
+"""From people's files to a task and its examples."""

@@ -1,0 +1,121 @@
+"""Which tasks there are: from what a user says about data to a task and its examples.
+
+A family of tasks is one entry of FAMILIES: the names that --task takes, how its data is opened, how texts to decide
+about are read, and which paths it recognises by themselves. Tables of people's own data are recognised by their
+columns (labelled/detection.py), which are looked for once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from albert.errors import DataError, UsageError, did_you_mean
+from albert.labelled import choices, conll, glue, questions, race, tags, texts
+from albert.labelled.detection import DETECT_ROWS, detect
+from albert.labelled.request import DataRequest, Opened
+from albert.labelled.rows import sample_rows
+from albert.tasks.task import AnyTask, Example
+from albert.text.documents import ReadReport
+
+__all__ = [
+    "FAMILIES",
+    "DataRequest",
+    "Family",
+    "Opened",
+    "official_name",
+    "open_data",
+    "read_inputs",
+    "recognise",
+    "task_names",
+]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tasks whose data is opened in one way."""
+
+    names: tuple[str, ...]  # what --task takes
+    open: Callable[[DataRequest, AnyTask | None], Opened]
+    kinds: tuple[str, ...] = ()  # the kinds of Task that the data is for, and whose inputs `inputs` reads
+    inputs: Callable[[AnyTask, Path, Mapping[str, str], ReadReport], Iterator[Example]] | None = None
+    recognise: Callable[[Path], str | None] | None = None  # the task of a path that speaks for itself
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(tuple(glue.LAYOUTS), glue.open_glue, kinds=("classification", "regression"), recognise=glue.glue_name),
+    Family(
+        ("classification", "multi-label", "regression"),
+        texts.open_texts,
+        kinds=("classification", "multi-label", "regression"),
+        inputs=texts.read_texts,
+    ),
+    Family(("race",), race.open_race, recognise=race.race_name),
+    Family(("choice",), choices.open_choices, kinds=("choice",), inputs=choices.read_choices),
+    Family(
+        ("tagging",),
+        tags.open_tags,
+        kinds=("tagging",),
+        inputs=tags.read_words,
+        recognise=conll.conll_name,
+    ),
+    Family(
+        ("squad", "span"),
+        questions.open_questions,
+        kinds=("span",),
+        inputs=questions.read_question_inputs,
+        recognise=questions.is_squad,
+    ),
+)
+
+
+def task_names() -> list[str]:
+    """List the names that --task takes."""
+    return [name for family in FAMILIES for name in family.names]
+
+
+def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
+    """Open data for training; or for the evaluation of a model, whose `task` then gives classes and settings.
+
+    For an evaluation nothing is held out: a file is the dev set, of a folder its dev and test sets are read.
+    """
+    for path in (request.data, request.dev, request.test):
+        if path is not None and not path.exists():
+            raise DataError(f"{path}: no such file or folder: check the path")
+    request = replace(request, task=official_name(request.task) if request.task else recognise(request.data))
+    name = request.task or (task.kind if task is not None else None)
+    if name is None:  # by its columns; the family takes over what was found
+        found = detect(sample_rows(request.data, DETECT_ROWS), request.data, columns=request.columns)
+        name, request = found.task, replace(request, found=found)
+    family = next(family for family in FAMILIES if name in family.names)
+    if task is not None and family.kinds and task.kind not in family.kinds:
+        raise UsageError(f"{request.data}: is data for {name}, the model was made for {task.kind}: choose another one")
+    opened = family.open(request, task)
+    if request.class_weights and opened.task.kind != "classification":
+        raise UsageError(f"data.class_weights: only classification has them, this is {opened.task.kind}: leave it out")
+    return replace(opened, name=name)
+
+
+def official_name(name: str) -> str:
+    """Find a task by its name, whatever the case and the hyphens: SST2 is sst-2."""
+    known = {own.replace("-", ""): own for own in task_names()}
+    found = known.get(name.lower().replace("-", "").replace("_", ""))
+    if found is None:
+        raise UsageError(f"no task {name!r}: {did_you_mean(name.lower(), task_names())}")
+    return found
+
+
+def recognise(path: Path) -> str | None:
+    """Name the task of a path that speaks for itself; None: look at its columns."""
+    return next((name for family in FAMILIES if family.recognise and (name := family.recognise(path))), None)
+
+
+def read_inputs(
+    task: AnyTask, path: Path, columns: Mapping[str, str], report: ReadReport | None = None
+) -> Iterator[Example]:
+    """Read examples to decide about, without labels, one at a time: memory does not grow with the file."""
+    for family in FAMILIES:
+        if task.kind in family.kinds and family.inputs is not None:
+            return family.inputs(task, path, columns, report or ReadReport())
+    raise UsageError(f"{path}: files can't be read for {task.kind} models")

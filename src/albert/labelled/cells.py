@@ -1,0 +1,115 @@
+"""What the cells of a labelled row mean: a text, a class, several classes, a number.
+
+Texts from .csv and .tsv and typed values from .jsonl and .parquet give the same classes and numbers. A cell that
+breaks a rule is a DataError with its place; an empty label is None, for the caller to allow (test sets) or refuse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from albert.errors import DataError, did_you_mean
+from albert.labelled.rows import Row
+
+SEPARATORS = ("|", ";", ",")  # between the classes of one cell, in the order in which they are looked for
+SHOWN = 60  # characters of a value in a message
+NO_CLASSES = {"0", "0.0", "false", "no", ""}
+ONE_CLASS = {"1", "1.0", "true", "yes"}
+
+
+def cell(row: Row, role: str, columns: Mapping[str, str]) -> Any:
+    """Give the value of the column that has a role."""
+    name = columns[role]
+    if name not in row.values:
+        known = did_you_mean(name, map(str, row.values))
+        raise DataError(
+            f"{row.place}: no column {name!r} for {role}: {known} "
+            f"(rename it, or --columns {role}=NAME, which holds for all files)"
+        )
+    return row.values[name]
+
+
+def check_columns(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
+    """See that some row has the column of every role; single rows of JSON that lack it are for `cell` to name."""
+    for role, told in columns.items():
+        whole = any(told in row.values for row in rows)
+        for name in [told] if whole else told.split(","):
+            if rows and not any(name in row.values for row in rows):
+                cell(rows[0], role, {role: name})
+
+
+def text_cell(row: Row, role: str, columns: Mapping[str, str], *, empty: bool = False) -> str:
+    """Give a text, which must not be empty unless that is allowed."""
+    value = cell(row, role, columns)
+    if value is None:
+        value = ""
+    if not isinstance(value, str):
+        raise DataError(f"{row.place}: column {columns[role]!r} holds {value!r}, must be text")
+    if not empty and (not value or value.isspace()):
+        raise DataError(f"{row.place}: column {columns[role]!r} is empty, must be text: fill it in or remove the row")
+    return value
+
+
+def class_cell(row: Row, role: str, columns: Mapping[str, str]) -> str | None:
+    """Give the name of a class: 1, 1.0 and true of .jsonl and .parquet are '1', '1' and 'true'."""
+    return _class_name(cell(row, role, columns), row, columns[role])
+
+
+def _class_name(value: Any, row: Row, column: str) -> str | None:
+    if isinstance(value, str):
+        return value.strip() or None
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return str(int(value)) if value == math.trunc(value) else str(value)
+    raise DataError(f"{row.place}: column {column!r} holds {value!r}, must be the name or number of one class")
+
+
+def number_cell(row: Row, role: str, columns: Mapping[str, str]) -> float | None:
+    """Give a finite number."""
+    value = cell(row, role, columns)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise DataError(
+            f"{row.place}: column {columns[role]!r} holds {str(value)[:SHOWN]!r}, must be a finite number: "
+            "correct it or remove the row"
+        )
+    return number
+
+
+def classes_cell(row: Row, role: str, columns: Mapping[str, str], *, separator: str | None) -> tuple[str, ...] | None:
+    """Give the classes of a row: a list, names in one text, or a column a class (their names joined by commas)."""
+    name = columns[role]
+    if name not in row.values and "," in name:
+        return _flags(row, name.split(","), role)
+    value = cell(row, role, columns)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = value.split(separator) if separator else [value]
+    if not isinstance(value, list):
+        raise DataError(f"{row.place}: column {name!r} holds {value!r}, must be a list of classes")
+    found = [_class_name(item, row, name) for item in value]
+    return tuple(dict.fromkeys(item for item in found if item is not None))
+
+
+def _flags(row: Row, names: Sequence[str], role: str) -> tuple[str, ...]:
+    chosen = []
+    for name in names:
+        value = str(cell(row, role, {role: name})).strip().lower()
+        if value not in NO_CLASSES | ONE_CLASS:
+            raise DataError(
+                f"{row.place}: column {name!r} holds {value!r}, must be 0 or 1: it says whether a class fits"
+            )
+        if value in ONE_CLASS:
+            chosen.append(name)
+    return tuple(chosen)

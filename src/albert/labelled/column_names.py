@@ -1,0 +1,64 @@
+"""How the columns of labelled tables are usually called, role by role; names are compared as `plain` gives them."""
+
+from __future__ import annotations
+
+PAIRS = (
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("texta", "textb"),
+    ("text1", "text2"),
+    ("sentencea", "sentenceb"),
+    ("s1", "s2"),
+    ("#1string", "#2string"),
+    ("text", "textpair"),
+    ("text", "pair"),
+    ("question", "sentence"),
+    ("query", "document"),
+    ("query", "passage"),
+    ("question", "answer"),
+)
+TEXTS = (
+    "text",
+    "sentence",
+    "review",
+    "comment",
+    "content",
+    "body",
+    "message",
+    "tweet",
+    "document",
+    "utterance",
+    "query",
+)
+LABELS = ("label", "class", "category", "target", "goldlabel", "isduplicate", "sentiment", "intent", "topic", "y")
+LABELS_MANY = ("labels", "classes", "categories", "topics", "genres", "emotions", "tags")
+NUMBERS = ("score", "similarity", "value", "rating", "stars", "quality")
+IGNORED = ("id", "idx", "index", "guid", "uid", "pairid", "promptid", "unnamed:0", "")
+CONTEXTS = ("context", "passage", "article", "paragraph")
+QUESTIONS = ("question", "query", "startphrase", "prompt")
+CHOICES = ("choices", "options", "endings", "candidates")
+TOKENS = ("tokens", "words")
+TAGS = ("tags", "nertags", "postags", "labels")
+ANSWERS = ("answers", "answerstart")
+
+QUESTION_ROLES: dict[str, tuple[str, ...]] = {  # of tables in SQuAD form
+    "context": ("context", "passage", "paragraph", "text"),
+    "question": ("question", "query"),
+    "answers": ("answers",),
+    "answer": ("answer", "answertext"),
+    "answer_start": ("answerstart", "start"),
+    "id": ("id", "qid", "questionid"),
+    "article": ("title",),
+}
+
+ROLES = {  # of the tasks whose columns are others than text, pair and label
+    "tagging": ("tokens", "tags"),
+    "choice": ("question", "choices", "context", "text", "label"),
+    "squad": ("context", "question", "answers", "answer", "answer_start", "id", "article"),
+}
+
+
+def plain(name: str) -> str:
+    """Give a column's name without case, spaces, hyphens and underscores."""
+    return "".join(name.casefold().split()).replace("_", "").replace("-", "")

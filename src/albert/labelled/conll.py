@@ -1,0 +1,88 @@
+"""CoNLL files: a word a line, columns between, its tag in the last; an empty line between sentences.
+
+Columns are separated by tabs where a line has any, else by spaces. `-DOCSTART-` lines are passed over, and so are
+comments (`# …` before a sentence, where it does not have the columns of a word). Sentences are given as rows, like
+those of any other file with lists of tokens and tags.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from albert.errors import DataError
+from albert.labelled.rows import OnBad, Row, refuse
+from albert.text.documents import ReadReport, mend
+from albert.text.records import RECORD_LIMIT
+from albert.text.sources import Source, open_source, source_of, text_of
+
+OWN_FORMATS = ("conll", "iob", "iob2", "bio", "bioes")  # names that mean nothing else
+FORMATS = (*OWN_FORMATS, "txt", "tsv")
+START = "-DOCSTART-"
+
+
+def is_conll(path: Path) -> bool:
+    """Tell by a file's name whether it can be CoNLL."""
+    return source_of(path, FORMATS) is not None
+
+
+def conll_name(path: Path) -> str | None:
+    """Recognise a CoNLL file by a name that means nothing else."""
+    return "tagging" if source_of(path, OWN_FORMATS) is not None else None
+
+
+def read_conll(
+    path: Path, *, tagged: bool = True, on_bad: OnBad = refuse, report: ReadReport | None = None
+) -> Iterator[Row]:
+    """Give the sentences of a file as rows with `tokens` and `tags`; untagged files need only the first column.
+
+    A line that can't be read is told to `on_bad`, and left out where that does not raise.
+    """
+    report = report if report is not None else ReadReport()
+    source = source_of(path, FORMATS)
+    assert source is not None, "the caller asks is_conll first"
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder: name a file of it")
+    if not path.exists():
+        raise DataError(f"{path}: no such file: check the path")
+    with open_source(source) as (stream, _):
+        lines = text_of(source, stream, newline="\n")
+        yield from _sentences(source, lines, tagged=tagged, on_bad=on_bad, report=report)
+
+
+def _sentences(
+    source: Source, lines: io.TextIOWrapper, *, tagged: bool, on_bad: OnBad, report: ReadReport
+) -> Iterator[Row]:
+    words: list[list[str]] = []
+    width, first = 0, 1  # columns of the file; the line that the sentence begins at
+    for number, line in enumerate(iter(lambda: lines.readline(RECORD_LIMIT), ""), 1):
+        cells = _cells(mend(line, source, number, report))
+        place = f"{source.path}:{number}"
+        if not cells or cells[0] == START:
+            if words:
+                yield _row(words, source, first, tagged=tagged)
+            words = []
+        elif not words and cells[0] == "#" and len(cells) != width:
+            continue  # a comment: a word's line has the columns of all others
+        elif tagged and len(cells) < 2:
+            on_bad(place, f"{line.strip()[:60]!r} has one column: a line is a word and, last, its tag")
+        elif width and len(cells) != width:
+            on_bad(place, f"{len(cells)} columns where the lines before have {width}: every word needs them all")
+        else:
+            width = len(cells)
+            first = first if words else number
+            words.append(cells)
+    if words:
+        yield _row(words, source, first, tagged=tagged)
+
+
+def _row(words: list[list[str]], source: Source, line: int, *, tagged: bool) -> Row:
+    values = {"tokens": [cells[0] for cells in words]}
+    if tagged:
+        values["tags"] = [cells[-1] for cells in words]
+    return Row(values, source.path, line)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().split("\t")] if "\t" in line.strip() else line.split()

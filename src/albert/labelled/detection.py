@@ -1,0 +1,318 @@
+"""Which task a table is for, and which column plays which role.
+
+Columns are known by their usual names first, by what they hold second. Every decision comes with its reason, to be
+shown before anything is trained. What can be read in two ways is an error that says which --columns or --task to
+give: a wrong guess would cost hours. Knows the rows, and nothing of tasks but their names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from albert.errors import DataError, UsageError, did_you_mean
+from albert.labelled.cells import NO_CLASSES, ONE_CLASS, SEPARATORS
+from albert.labelled.column_names import (
+    ANSWERS,
+    CHOICES,
+    CONTEXTS,
+    IGNORED,
+    LABELS,
+    LABELS_MANY,
+    NUMBERS,
+    PAIRS,
+    QUESTION_ROLES,
+    QUESTIONS,
+    ROLES,
+    TAGS,
+    TEXTS,
+    TOKENS,
+    plain,
+)
+from albert.labelled.rows import Row
+
+DETECT_ROWS = 20_000  # rows that are enough to tell
+MANY_CLASSES = 50  # whole numbers of more values than this are a quantity, not classes
+SURE = 0.9  # share of a column's values that tells what it holds: the others are then wrong, not another kind
+WORDS_OF_TEXT = 3.0  # a column of more words than this on average is text
+
+
+@dataclass(frozen=True)
+class Detected:
+    """A task by name, the column of every role, and why."""
+
+    task: str
+    columns: Mapping[str, str]
+    reasons: tuple[str, ...]
+
+
+def detect(
+    rows: Sequence[Row], path: Path | str, *, columns: Mapping[str, str] | None = None, task: str | None = None
+) -> Detected:
+    """Find the task and the columns of some rows; what a user has said about either holds."""
+    if not rows:
+        raise DataError(f"{path}: no rows: there must be at least one below the header")
+    table = _Table(rows, str(path), dict(columns or {}))
+    table.check_told()
+    for name, find in _FORMS.items():
+        if task in (None, name) and (found := find(table)):
+            check_roles(table.told, name)
+            return _complete(name, found, table)
+    if task in _FORMS:
+        raise DataError(f"{path}: columns {table.shown} are not what {task} needs: {_NEEDS[task]}")
+    check_roles(table.told, task or "classification")
+    return _texts(table, task)
+
+
+def check_roles(columns: Mapping[str, str], task: str) -> None:
+    """Refuse roles that the columns of a task don't have: a misspelt one would be passed over in silence."""
+    for role, name in columns.items():
+        known = ROLES.get(task, ("text", "pair", "label"))
+        if role not in known:
+            raise UsageError(f"--columns {role}={name}: {task} has no such role: {did_you_mean(role, known)}")
+
+
+def find_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
+    """Find the texts of rows without labels, to predict; a lone column `text`, as .txt has, is the text."""
+    check_roles(columns, "classification")
+    if list(row.values) == ["text"] and columns.get("text", "text") == "text" and "pair" not in columns:
+        return {"text": "text"}
+    table = _Table([row], str(row.path), {role: name for role, name in columns.items() if role != "label"})
+    table.check_told()
+    return _text_columns(table, label=table.called(LABELS))[0]
+
+
+def question_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
+    """Find the columns of a table of questions about passages, by the names of its first row."""
+    check_roles(columns, "squad")
+    by_plain = {plain(name): name for name in reversed(list(row.values))}
+    found = {
+        role: next((by_plain[name] for name in names if name in by_plain), None)
+        for role, names in QUESTION_ROLES.items()
+    }
+    return {role: name for role, name in found.items() if name is not None} | dict(columns)
+
+
+class _Table:
+    """Some rows of a file, by column."""
+
+    def __init__(self, rows: Sequence[Row], path: str, told: dict[str, str]) -> None:
+        self.rows, self.path, self.told = rows, path, told
+        self.names = list(dict.fromkeys(name for row in rows[:1000] for name in row.values))
+        self.by_plain = {plain(name): name for name in reversed(self.names)}
+
+    @property
+    def shown(self) -> str:
+        return ", ".join(repr(name) for name in self.names)
+
+    def check_told(self) -> None:
+        """Refuse names of columns that are not there."""
+        for role, value in self.told.items():
+            for name in [value] if value in self.names else value.split(","):
+                if name not in self.names:
+                    raise DataError(
+                        f"{self.path}: no column {name!r} for {role}: {did_you_mean(name, self.names)} "
+                        f"(--columns {role}=NAME)"
+                    )
+
+    def called(self, names: Sequence[str]) -> str | None:
+        """Find the first column that has one of the usual names."""
+        return next((self.by_plain[name] for name in names if name in self.by_plain), None)
+
+    def values(self, name: str) -> list[Any]:
+        """Give a column's values that are not empty; a gap in numbers of Parquet is NaN, which equals nothing."""
+        values = [row.values.get(name) for row in self.rows]
+        return [value for value in values if value is not None and value != "" and value == value]
+
+    def is_text(self, name: str) -> bool:
+        """Tell whether a column holds texts of several words, and not the same few again and again."""
+        values = self.values(name)
+        if not values or not all(isinstance(value, str) for value in values):
+            return False
+        words = sum(len(value.split()) for value in values) / len(values)
+        return words > WORDS_OF_TEXT and (len(values) < 10 or len(set(values)) > len(values) / 10)
+
+    def is_number(self, name: str) -> bool:
+        return bool(values := self.values(name)) and all(as_number(value) is not None for value in values)
+
+    def is_flag(self, name: str) -> bool:
+        """Tell whether a column says yes or no."""
+        values = {str(value).strip().lower() for value in self.values(name)}
+        return bool(values) and values <= (NO_CLASSES | ONE_CLASS)
+
+    def is_list(self, name: str) -> bool:
+        """Tell whether a column holds lists; a few other values are mistakes, to be named as such."""
+        values = self.values(name)
+        return bool(values) and sum(isinstance(value, list) for value in values) >= SURE * len(values)
+
+    def is_class(self, name: str) -> bool:
+        """Tell whether a column holds few different short values, most of them more than once."""
+        values = self.values(name)
+        if not values or any(isinstance(value, list | dict) for value in values) or self.is_text(name):
+            return False
+        return len(set(map(str, values))) <= max(2, len(values) // 2)
+
+
+def as_number(value: Any) -> float | None:
+    """Read a number; NaN is one, so that it is found as a wrong number and not as text."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # of a whole number with hundreds of digits
+        return math.inf
+    except (TypeError, ValueError):
+        return None
+
+
+def _tagging(table: _Table) -> dict[str, str] | None:
+    tokens, tags = table.told.get("tokens") or table.called(TOKENS), table.told.get("tags") or table.called(TAGS)
+    return {"tokens": tokens, "tags": tags} if tokens and tags and tokens != tags else None
+
+
+def _choice(table: _Table) -> dict[str, str] | None:
+    question = table.told.get("question") or table.called(QUESTIONS)
+    choices = table.told.get("choices") or table.called(CHOICES) or _numbered(table)
+    if not question or not choices:
+        return None
+    found = {"question": question, "choices": choices}
+    if context := table.told.get("context") or table.told.get("text") or table.called(CONTEXTS):
+        found["context"] = context
+    if label := table.told.get("label") or table.called(("answer", "answerkey", "correct", *LABELS)):
+        found["label"] = label
+    return found
+
+
+def _numbered(table: _Table) -> str | None:
+    """Find a column a choice: choice0, choice1, … or option_a, option_b, …"""
+    for stem in ("choice", "option", "ending", "answer", "sol"):
+        own = [name for name in table.names if plain(name).startswith(stem) and len(plain(name)) == len(stem) + 1]
+        if len(own) >= 2:
+            return ",".join(own)
+    return None
+
+
+def _span(table: _Table) -> dict[str, str] | None:
+    context, question = table.called(CONTEXTS), table.called(QUESTIONS)
+    answers = table.told.get("answers") or table.called(ANSWERS)
+    context, question = table.told.get("context", context), table.told.get("question", question)
+    if not context or not question or not answers:
+        return None
+    return {"context": context, "question": question} | question_columns(table.rows[0], table.told)
+
+
+_FORMS: dict[str, Callable[[_Table], dict[str, str] | None]] = {"tagging": _tagging, "choice": _choice, "squad": _span}
+_NEEDS = {
+    "tagging": "tokens and tags, as lists or separated by spaces (--columns tokens=NAME --columns tags=NAME)",
+    "choice": "question, choices (a list, or a column each) and label (--columns question=NAME …)",
+    "squad": "context, question and answers, or answer and answer_start (--columns context=NAME …)",
+}
+
+
+def _complete(task: str, columns: dict[str, str], table: _Table) -> Detected:
+    roles = ", ".join(f"{role} = {name!r}" for role, name in columns.items())
+    return Detected(task, {**columns, **table.told}, (f"{task}: by the columns {roles}",))
+
+
+def _texts(table: _Table, task: str | None) -> Detected:
+    label, why_label = _label_column(table, task)
+    columns, why_text = _text_columns(table, label=label)
+    if label is None:
+        raise DataError(f"{table.path}: no column of labels among {table.shown}: {_unlabelled(table)}")
+    if "label" not in table.told and label in table.values(label):
+        raise DataError(
+            f"{table.path}:{table.rows[0].line - 1}: the first line seems to be a row: {label!r} is also a value "
+            "below it: put a line with the columns' names above it, such as text,label"
+        )
+    kind, why_kind = (task, f"{task}: as told") if task else _kind(table, label)
+    return Detected(kind, columns | {"label": label}, (why_kind, *why_text, why_label))
+
+
+_HEADER = "the first line must be a header with the columns' names; name the right one"
+
+
+def _unlabelled(table: _Table) -> str:
+    """Say what is missing."""
+    if table.called(CONTEXTS) and table.called(QUESTIONS):
+        return f"for questions about a passage there must be {_NEEDS['squad']}"
+    if table.names == ["text"]:
+        return "texts alone can't be learned from; where they are CoNLL, a word and its tag a line, say --task tagging"
+    return f"{_HEADER} (--columns label=NAME)"
+
+
+def _label_column(table: _Table, task: str | None) -> tuple[str | None, str]:
+    """Find the column of labels, or the columns of yes and no, a class each."""
+    if told := table.told.get("label"):
+        return told, f"label = {told!r}: as told"
+    order = {"multi-label": (*LABELS_MANY, *LABELS), "regression": (*NUMBERS, *LABELS)}.get(task or "", ())
+    if name := table.called(order or (*LABELS, *LABELS_MANY, *NUMBERS)):
+        return name, f"label = {name!r}: by its name"
+    taken = set(table.told.values())
+    usual = {*IGNORED, *TEXTS, *(name for pair in PAIRS for name in pair)}
+    others = [name for name in table.names if plain(name) not in usual and name not in taken]
+    flags = [name for name in others if table.is_flag(name)]
+    if len(flags) >= 2:
+        return ",".join(flags), f"label = {len(flags)} columns of 0 and 1, a class each: {', '.join(flags)}"
+    candidates = [name for name in others if table.is_number(name) or table.is_class(name)]
+    if len(candidates) > 1:
+        raise DataError(
+            f"{table.path}: {' or '.join(map(repr, candidates))} may be the label: say which (--columns label=NAME)"
+        )
+    if candidates:
+        return candidates[0], f"label = {candidates[0]!r}: the only column that holds classes or numbers"
+    return None, ""
+
+
+def _text_columns(table: _Table, *, label: str | None) -> tuple[dict[str, str], list[str]]:
+    """Find one text, or two."""
+    if "text" in table.told:
+        told = {role: table.told[role] for role in table.told if role in ("text", "pair")}
+        return told, [f"{role} = {name!r}: as told" for role, name in told.items()]
+    if "pair" in table.told:
+        raise UsageError("--columns pair=… needs --columns text=… too")
+    for first, second in PAIRS:
+        if (one := table.called([first])) and (two := table.called([second])) and label not in (one, two):
+            return {"text": one, "pair": two}, [f"text = {one!r}, pair = {two!r}: by their names"]
+    if (name := table.called(TEXTS)) and name != label:
+        return {"text": name}, [f"text = {name!r}: by its name"]
+    labels = set((label or "").split(",")) | {label}
+    candidates = [name for name in table.names if name not in labels and plain(name) not in IGNORED]
+    texts = [name for name in candidates if table.is_text(name)] or [
+        name for name in candidates if len(candidates) == 1 and not table.is_number(name)
+    ]
+    if len(texts) > 1:
+        raise DataError(
+            f"{table.path}: {' or '.join(map(repr, texts))} may be the text: say which "
+            "(--columns text=NAME, and --columns pair=NAME for a second one)"
+        )
+    if not texts:
+        raise DataError(f"{table.path}: no column of text among {table.shown}: {_HEADER} (--columns text=NAME)")
+    return {"text": texts[0]}, [f"text = {texts[0]!r}: the only column of text"]
+
+
+def _kind(table: _Table, label: str) -> tuple[str, str]:
+    """Tell by the labels whether a row has one class, several, or a number."""
+    if label not in table.names:
+        return "multi-label", "multi-label: a column a class"
+    if table.is_list(label):
+        return "multi-label", f"multi-label: {label!r} holds lists"
+    values = table.values(label)
+    if plain(label) in LABELS_MANY:
+        mark = next((mark for mark in SEPARATORS if any(mark in str(value) for value in values)), None)
+        if mark:
+            return "multi-label", f"multi-label: {label!r} holds names separated by {mark!r}"
+    numbers = [number for value in values if (number := as_number(value)) is not None]
+    whole = all(math.isfinite(number) and number == math.trunc(number) for number in numbers)
+    different = len(set(numbers))
+    classes = whole and different <= MANY_CLASSES
+    if not values or len(numbers) < (1.0 if classes else SURE) * len(values):
+        return "classification", f"classification: {label!r} holds {len(set(map(str, values))):,} different names"
+    if classes:
+        more = " (--task regression takes them as a quantity)" if different > 2 else ""
+        return "classification", f"classification: {label!r} holds {different} different whole numbers{more}"
+    why = f"{different:,} different whole numbers" if whole else "numbers with fractions"
+    others = f", and {len(values) - len(numbers)} other values" if len(numbers) < len(values) else ""
+    return "regression", f"regression: {label!r} holds {why}{others}"

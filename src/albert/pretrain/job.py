@@ -1,0 +1,160 @@
+"""Pre-training as a job for the training loop: masked n-grams and sentence order (sections 3.1 and 4.1 of the paper).
+
+The steps are divided into phases of one sequence length each; shorter sequences come in larger batches, so that a
+step has the same number of tokens throughout. Depth may grow as well, with the same shared weights. A batch is a
+function of its step: there is nothing to save.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from albert.batch import MICRO_TOKENS, PretrainingBatch
+from albert.data.store import TokenStore
+from albert.data.stream import BatchStream
+from albert.errors import UsageError
+from albert.model import Albert, Packed
+from albert.model.losses import cross_entropy
+from albert.pretrain.held_out import IntrinsicEvaluation
+from albert.pretrain.settings import PretrainSettings, example_settings
+from albert.train.loop import MicroLoss
+from albert.train.settings import stage_at
+from albert.train.world import World
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """A run of steps with one sequence length."""
+
+    first: int
+    end: int
+    length: int
+    batch_size: int  # sequences: as many as keep the tokens of a step the same
+
+
+def phases(settings: PretrainSettings) -> list[_Phase]:
+    """Divide the steps by sequence length."""
+    steps, final = settings.train.steps, settings.data.max_length
+    stages = settings.grow.length or [(0.0, final)]
+    if stages[-1][1] != final:
+        raise UsageError(f"grow.length ends with {stages[-1][1]}, but data.max_length={final}: make them the same")
+    firsts = [round(share * steps) for share, _ in stages]
+    ends = [*firsts[1:], steps]
+    return [
+        _Phase(first, end, length, settings.train.batch_size * final // length)
+        for (_, length), first, end in zip(stages, firsts, ends, strict=True)
+        if end > first
+    ]
+
+
+class PretrainJob:
+    """Masked words and sentence order, for the training loop."""
+
+    def __init__(
+        self, model: Albert, store: TokenStore, settings: PretrainSettings, *, world: World, valid: TokenStore | None
+    ) -> None:
+        self.model, self._settings, self._world = model, settings, world
+        self._phases = phases(settings)
+        self._streams = [
+            BatchStream(store, example_settings(settings, length=phase.length), batch_size=phase.batch_size)
+            for phase in self._phases
+        ]
+        self._evaluation = (
+            IntrinsicEvaluation(
+                valid, max_length=settings.data.max_length, examples=settings.evaluation.examples, world=world
+            )
+            if valid is not None
+            else None
+        )
+        self._encoder = torch.compile(model.encoder, dynamic=True) if settings.train.compile else model.encoder
+
+    def batches(self, first_step: int) -> Iterator[list[PretrainingBatch]]:
+        """Yield this process's micro-batches through the phases of length."""
+        for phase, stream in zip(self._phases, self._streams, strict=True):
+            if first_step >= phase.end:
+                continue
+            start = max(first_step, phase.first)
+            own = stream.batches(
+                start - phase.first, rank=self._world.rank, ranks=self._world.size, micro_batches=self._micro(phase)
+            )
+            try:
+                for _, micro_batches in zip(range(start, phase.end), own, strict=False):
+                    yield micro_batches
+            finally:
+                own.close()  # type: ignore[attr-defined]
+
+    def _micro(self, phase: _Phase) -> int:
+        """Count the micro-batches of a step in this process."""
+        return count_micro_batches(self._settings, phase.batch_size, phase.length, processes=self._world.size)
+
+    def counts(self, batch: PretrainingBatch) -> list[float]:
+        """Count masked words and labelled pairs."""
+        return [float(batch.masked_positions.size), float((batch.order_labels >= 0).sum())]
+
+    def loss(self, batch: PretrainingBatch, *, counts: list[float], step: int) -> MicroLoss:
+        """Add the masked-word loss and the order loss, each the mean over the global batch."""
+        device, compiled = self._world.device, self._settings.train.compile
+        packed = Packed.from_batch(batch, device, padded=True if compiled else None)
+        encoded = self._encoder(packed, depth=self.depth_at(step))
+        labels = torch.from_numpy(batch.masked_labels).to(device)
+        logits = self.model.mlm_logits(encoded, torch.from_numpy(batch.masked_positions).to(device))
+        mlm = cross_entropy(logits, labels, count=counts[0])
+        sums = {
+            "tokens": float(batch.token_ids.size),
+            "mlm_loss": mlm.item() * counts[0],
+            "mlm_right": float((logits.detach().argmax(-1) == labels).sum()),
+            "mlm_count": float(labels.numel()),
+        }
+        if counts[1] == 0:
+            return MicroLoss(mlm, sums)
+        order_labels = torch.from_numpy(batch.order_labels).to(device)
+        order_logits = self.model.heads["order"](encoded.pooled)
+        order = cross_entropy(order_logits, order_labels, count=counts[1])
+        right = (order_logits.detach().argmax(-1) == order_labels) & (order_labels >= 0)
+        sums |= {
+            "order_loss": order.item() * counts[1],
+            "order_right": float(right.sum()),
+            "order_count": float((order_labels >= 0).sum()),
+        }
+        return MicroLoss(mlm + order, sums)
+
+    def summarise(self, sums: dict[str, float]) -> dict[str, float]:
+        """Give losses and accuracies of both objectives."""
+        metrics = {}
+        for kind in ("mlm", "order"):
+            if count := sums.get(f"{kind}_count"):
+                metrics[f"{kind}_loss"] = sums[f"{kind}_loss"] / count
+                metrics[f"{kind}_accuracy"] = sums[f"{kind}_right"] / count
+        return metrics
+
+    def evaluate(self, step: int) -> dict[str, float]:
+        """Score the held-out store, if there is one."""
+        if self._evaluation is None:
+            return {}
+        scores = self._evaluation.score(self.model, depth=self.depth_at(step))
+        return {f"valid_{name}": value for name, value in scores.items()}
+
+    def depth_at(self, step: int) -> int | None:
+        """Give the depth in force at a step."""
+        if not self._settings.grow.depth:
+            return None
+        layers = self.model.config.num_hidden_layers
+        return stage_at(self._settings.grow.depth, step, steps=self._settings.train.steps, constant=layers)
+
+
+def count_micro_batches(settings: PretrainSettings, batch_size: int, length: int, *, processes: int) -> int:
+    """Divide a step's sequences over processes and micro-batches, evenly."""
+    share, rest = divmod(batch_size, processes)
+    if rest:
+        raise UsageError(f"train.batch_size={batch_size} is not a multiple of the {processes} processes")
+    if (micro := settings.train.micro_batch) is None:
+        wanted = -(-share * length // MICRO_TOKENS)
+        return next(count for count in range(max(wanted, 1), share + 1) if share % count == 0)
+    if share % micro:
+        lower, upper = share // micro * micro, (share // micro + 1) * micro
+        sizes = " or ".join(str(size * processes) for size in (lower, upper) if size)
+        raise UsageError(f"train.batch_size={batch_size} is not a multiple of micro_batch={micro}: use {sizes}")
+    return share // micro

@@ -1,0 +1,103 @@
+"""Pre-training: from a token store to a model folder.
+
+Builds or takes up a model, opens the run folder and hands the job to the training loop. Everything that a run depends
+on is in its settings and its store; running the same command again resumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from albert.data.store import TokenStore
+from albert.model.folder import save_model
+from albert.optim import build_optimizer, learning_rate, warmup
+from albert.pretrain.job import PretrainJob
+from albert.pretrain.plan import Plan, make_plan, with_pace
+from albert.pretrain.settings import PretrainSettings
+from albert.pretrain.start import start_from_ppmi, start_model
+from albert.report.writing import reported
+from albert.train.loop import Progress, Trained, train
+from albert.train.run import ADJUSTABLE, own_run
+from albert.train.settings import with_precision
+from albert.train.world import join_world
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """What a run gave."""
+
+    folder: Path
+    plan: Plan
+    trained: Trained
+
+    @property
+    def was_finished(self) -> bool:
+        """Tell whether there was nothing left to train."""
+        return self.trained.resumed_from == self.trained.state.step
+
+
+def pretrain(
+    store: TokenStore,
+    model: str,
+    out: Path,
+    *,
+    settings: PretrainSettings,
+    valid: TokenStore | None = None,
+    dry_run: bool = False,
+    observe: Callable[[Progress], None] = lambda _: None,
+) -> Pretrained | Plan:
+    """Train a model on a store; run again to resume."""
+    if valid is not None:
+        valid.require_tokenizer(store.tokenizer)
+    with join_world(timeout_minutes=settings.train.timeout_minutes) as world:
+        network = start_model(model, store, settings)
+        batch_size, steps = settings.train.batch_size, settings.train.steps
+        peak = learning_rate(settings.optimizer, batch_size=batch_size, steps=steps, hidden=network.config.hidden_size)
+        warm = warmup(settings.optimizer, batch_size=batch_size, steps=steps)
+        plan = make_plan(network, store, settings, peak=peak, warm=warm, world=world)
+        if dry_run:
+            return with_pace(plan, network, store, settings, world=world)
+        facts = {
+            "stage": "pretrain",
+            "model": model,
+            "store": store.fingerprint,
+            "valid": valid.fingerprint if valid else None,
+        }
+        asked = settings.model_copy(update={"start_from": None})  # `model` says it
+        adjustable = ADJUSTABLE | {"train.eval_every"}  # evaluation chooses nothing here
+        with own_run(out, facts, world, settings=asked, adjustable=adjustable) as run, reported(run, world):
+            world.wait()
+            network.to(world.device)
+            network.encoder.checkpointing = settings.train.checkpointing
+            job = PretrainJob(network, store, settings, world=world, valid=valid)
+            optimizer = build_optimizer(settings.optimizer, network, lr=peak)
+
+            def note(progress: Progress) -> None:
+                assert run is not None
+                run.log(progress.step, progress.metrics)
+                observe(progress)
+
+            def begin(step: int) -> None:
+                if step == 0 and settings.model_init.words == "ppmi":
+                    start_from_ppmi(network, store, world)
+                if run:
+                    run.resume_metrics(step)
+
+            trained = train(
+                job,
+                optimizer,
+                settings=with_precision(settings.train, world.device),
+                rates=settings.optimizer,
+                peak=peak,
+                warmup=warm,
+                folder=out,
+                world=world,
+                observe=note,
+                resumed=begin,
+            )
+            result = Pretrained(out, plan, trained)
+            if world.is_first and not (result.was_finished and (out / "model").exists()):
+                save_model(network, out / "model", tokenizer=store.tokenizer)
+        return result

@@ -1,0 +1,61 @@
+"""What a pre-training run may set."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from albert.data.settings import ExampleSettings, PairSettings
+from albert.optim import OptimizerSettings
+from albert.settings import Renamed, Section
+from albert.train.settings import GrowSettings, TrainSettings
+
+
+class DataSettings(PairSettings):
+    """How examples are made from a store; their seed is that of the run."""
+
+    max_length: int = 128
+
+
+class EvaluationSettings(Section):
+    """How much held-out text is looked at."""
+
+    examples: int = Field(default=2_000, ge=1)
+
+
+class PretrainOptimizer(OptimizerSettings):
+    """LAMB unless told: from noise AdamW stayed at the frequencies of single words in short runs (docs/lab_log.md)."""
+
+    name: str = "lamb"
+
+
+class InitSettings(Section):
+    """How the embeddings of a new model start."""
+
+    positions: Literal["random", "sinusoidal"] = "random"
+    words: Literal["random", "ppmi"] = "random"  # noise, or PPMI vectors counted from the text
+
+
+class PretrainSettings(Section):
+    """Everything a pre-training run may set."""
+
+    renamed: ClassVar = {
+        "positions": Renamed("model_init.positions", {"waves": "sinusoidal"}),
+        "words": Renamed("model_init.words", {"counts": "ppmi"}),
+    }
+
+    start_from: str | None = None  # a preset or a model folder, for whoever starts the run and names none
+    model: dict[str, Any] = Field(default_factory=dict)  # fields of the configuration to change
+    model_init: InitSettings = InitSettings()
+    data: DataSettings = DataSettings()
+    train: TrainSettings = TrainSettings()
+    optimizer: PretrainOptimizer = PretrainOptimizer()
+    grow: GrowSettings = GrowSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+
+
+def example_settings(settings: PretrainSettings, *, length: int | None = None) -> ExampleSettings:
+    """Give the settings of the examples, at some length."""
+    values = settings.data.model_dump() | {"seed": settings.train.seed}
+    return ExampleSettings(**(values | ({"max_length": length} if length else {})))

@@ -1,0 +1,106 @@
+"""What a pre-training run starts from: a preset with new weights, or a model folder, at another depth or vocabulary."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from albert.data.store import TokenStore
+from albert.data.word_vectors import ppmi_word_vectors
+from albert.errors import UsageError
+from albert.model import Albert, new_model
+from albert.model.albert import init_sinusoidal_positions, init_words
+from albert.model.config import AlbertConfig
+from albert.model.folder import load_model
+from albert.model.locate import locate, shipped_models
+from albert.model.presets import full_name, preset
+from albert.model.vocabulary import change_vocabulary
+from albert.pretrain.settings import InitSettings, PretrainSettings
+from albert.tokenizer import Tokenizer
+from albert.train.world import World
+
+log = logging.getLogger(__name__)
+
+HEADS = ("mlm", "order")
+CHANGEABLE = {"num_hidden_layers", "hidden_dropout_prob", "attention_probs_dropout_prob"}  # of a model folder
+
+
+def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Albert:
+    """Build a preset for the store's vocabulary, or take up a model folder, at another depth or vocabulary."""
+    longest = settings.data.max_length
+    if _is_preset(name):
+        changes = {"vocab_size": store.tokenizer.vocab_size} | settings.model
+        if longest > preset(name).max_position_embeddings:
+            changes.setdefault("max_position_embeddings", longest)
+        model = new_model(preset(name).with_settings(changes), HEADS, seed=settings.train.seed)
+        if settings.model_init.positions == "sinusoidal":
+            init_sinusoidal_positions(model)
+        return model
+    folder = locate(name)
+    for part, value in settings.model_init.model_dump().items():
+        if value != "random":
+            raise UsageError(f"model_init.{part}='{value}' is how a new model starts; {folder} has its own")
+    model = load_model(folder, HEADS, seed=settings.train.seed).model
+    wanted = model.config.with_settings(settings.model)
+    for field, value in settings.model.items():
+        has = getattr(model.config, field)
+        if field not in CHANGEABLE and getattr(wanted, field) != has:
+            raise UsageError(
+                f"model.{field}={value!r}: {folder} has {has!r} and keeps its shape; only depth and dropout can change"
+            )
+    if changes := {field: value for field, value in settings.model.items() if field in CHANGEABLE}:
+        model = _reshaped(model, changes)
+    old = Tokenizer.load(folder) if (folder / "spiece.model").exists() else None
+    if old is not None and old.fingerprint != store.tokenizer.fingerprint:
+        carried = change_vocabulary(model, old=old, new=store.tokenizer)
+        log.info("new vocabulary: %d of %d pieces carried over", carried, store.tokenizer.vocab_size)
+    elif model.config.vocab_size != store.tokenizer.vocab_size:
+        raise UsageError(
+            f"{folder}: has {model.config.vocab_size:,} pieces and no spiece.model, the store has "
+            f"{store.tokenizer.vocab_size:,}: give the folder its tokenizer"
+        )
+    return model
+
+
+def _is_preset(name: str) -> bool:
+    return full_name(name) is not None and not Path(name).exists() and name not in shipped_models()
+
+
+def settings_for(model: str, settings: PretrainSettings, *, asked: Collection[str]) -> PretrainSettings:
+    """Return the settings of a run from `model`: what a recipe says of a new model is left out where a folder decides.
+
+    What was `asked` for by its dotted name stays: `start_model` refuses it where it contradicts the folder.
+    """
+    if _is_preset(model):
+        return settings
+    fixed = {field.name for field in fields(AlbertConfig)} - CHANGEABLE
+    left_out = [f"model.{name}" for name in settings.model if name in fixed and f"model.{name}" not in asked]
+    start = {name: value for name, value in settings.model_init if f"model_init.{name}" in asked}
+    left_out += [f"model_init.{name}" for name, value in settings.model_init if name not in start and value != "random"]
+    if not left_out:
+        return settings
+    log.warning("%s decides %s: what the recipe says of a new model is left out", model, ", ".join(left_out))
+    kept = {name: value for name, value in settings.model.items() if f"model.{name}" not in left_out}
+    return settings.model_copy(update={"model": kept, "model_init": InitSettings(**start)})
+
+
+def _reshaped(model: Albert, changes: dict[str, Any]) -> Albert:
+    if model.config.num_blocks != (model.config.inner_group_num,) * 2 and "num_hidden_layers" in changes:
+        raise UsageError("model.num_hidden_layers: only a model that shares all its layers can change its depth")
+    other = Albert(model.config.with_settings(changes), list(model.heads))
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+def start_from_ppmi(model: Albert, store: TokenStore, world: World) -> None:
+    """Start the word embeddings from PPMI vectors of the store, the same in every process."""
+    if world.is_first:
+        log.info("word embeddings: counting which pieces stand near each other (PPMI)")
+        counted = ppmi_word_vectors(store, model.config.embedding_size)
+        init_words(model, torch.from_numpy(counted.vectors), torch.from_numpy(counted.frequencies))
+    world.share(model)

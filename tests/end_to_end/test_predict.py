@@ -1,0 +1,327 @@
+"""`albert predict` and `albert evaluate` on labelled data, as a user runs them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import albert
+from albert.cli import app
+from albert.errors import DataError, UsageError
+from albert.model import AlbertConfig, new_model
+from albert.model.folder import save_model
+from albert.tasks.answer_scores import score_answer
+from albert.tasks.choice import Choice
+from albert.tasks.classification import Classification
+from albert.tasks.saved_task import TASK_FILE, task_json
+from albert.tasks.span import SpanTask
+from albert.tasks.tagging import Tagging
+from albert.tasks.task import AnyTask
+from albert.tokenizer import Tokenizer
+
+run = CliRunner()
+
+
+def make(folder: Path, tokenizer: Tokenizer, task: AnyTask | None, *heads: str, columns: Any = None) -> str:
+    config = AlbertConfig(
+        vocab_size=tokenizer.vocab_size, embedding_size=8, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=64, initializer_range=0.5,
+    )  # fmt: skip
+    config = task.configure(config) if task else config
+    extra = {TASK_FILE: task_json(task, columns=columns)} if task else None
+    save_model(new_model(config, (task.head,) if task else heads, seed=7), folder, tokenizer=tokenizer, extra=extra)
+    return str(folder)
+
+
+@pytest.fixture
+def classifier(tmp_path: Path, tokenizer: Tokenizer) -> str:
+    task = Classification(("bad", "good"), max_length=64)
+    return make(tmp_path / "classifier", tokenizer, task, columns={"text": "review", "label": "stars"})
+
+
+def ok(words: list[str], **more: Any) -> str:
+    result = run.invoke(app, words, catch_exceptions=False, **more)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_one_text_is_shown_to_people_and_as_json(classifier: str) -> None:
+    shown = ok(["predict", classifier, "a wonderful surprise"])
+    assert "good" in shown
+    assert "%" in shown
+    record = json.loads(ok(["predict", classifier, "a wonderful surprise", "--json"]))
+    assert record["label"] in ("bad", "good")
+    assert record["probabilities"][record["label"]] == record["probability"]
+    assert json.loads(ok(["predict", classifier, "", "--json"]))["text"] == ""
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.tsv", "in.jsonl", "in.txt"])
+@pytest.mark.parametrize("out", ["out.jsonl", "out.csv", "out.tsv", "out.json"])
+def test_a_file_gives_a_file_in_the_same_order(classifier: str, tmp_path: Path, name: str, out: str) -> None:
+    texts = [f"the old harbour number {number}" for number in range(30)]
+    path, target = tmp_path / name, tmp_path / out
+    if name.endswith("jsonl"):
+        path.write_text("\n".join(json.dumps({"review": text, "other": "x y z w v"}) for text in texts))
+    elif name.endswith("txt"):
+        path.write_text("\n".join(texts))
+    else:
+        separator = "," if name.endswith("csv") else "\t"
+        path.write_text("\n".join(["id" + separator + "review", *(f"{i}{separator}{t}" for i, t in enumerate(texts))]))
+    assert json.loads(ok(["predict", classifier, str(path), "--out", str(target), "--json"])) == {
+        "inputs": 30,
+        "out": str(target),
+    }
+    expected = [result.label for result in albert.load(classifier).classify(texts)]  # type: ignore[union-attr]
+    if out.endswith("jsonl"):
+        rows = [json.loads(line) for line in target.read_text().splitlines()]
+    elif out.endswith("json"):
+        rows = json.loads(target.read_text())
+    else:
+        rows = list(csv.DictReader(target.open(), delimiter="," if out.endswith("csv") else "\t"))
+    assert [row["text"] for row in rows] == texts
+    assert [row["label"] for row in rows] == expected
+
+
+def test_files_without_out_and_standard_input_are_printed(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\n\ntwo\n")
+    lines = ok(["predict", classifier, str(tmp_path / "in.txt")]).splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["one", "", "two"], "a result a line"
+    whole = json.loads(ok(["predict", classifier, "-", "--json"], input="one\ntwo\nthree\n"))
+    assert [record["text"] for record in whole] == ["one", "two", "three"]
+    rows = '{"text": "one", "id": 3}\n{"text": "two", "id": 4}\n'
+    for mark in ("", "\ufeff"):
+        lines = ok(["predict", classifier, "-"], input=mark + rows).splitlines()
+        assert [json.loads(line)["text"] for line in lines] == ["one", "two"]
+
+
+def test_what_was_mended_and_where_standard_input_is_wrong_is_told(classifier: str) -> None:
+    result = run.invoke(app, ["predict", classifier, "-"], input=b"caf\xe9 noir\n")
+    assert result.exit_code == 0
+    assert "note: bytes that are not UTF-8, each replaced by U+FFFD: 1, the first at standard input:1" in result.stderr
+    result = run.invoke(app, ["predict", classifier, "-"], input='{"review": "one"}\n{"review": 5}\n')
+    assert str(result.exception).startswith("standard input:2: column 'review' holds 5")
+
+
+def test_a_model_of_pairs_is_given_pairs_and_one_of_single_texts_is_not(
+    classifier: str, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    columns = {"text": "sentence1", "pair": "sentence2", "label": "same"}
+    pairs = make(tmp_path / "pairs", tokenizer, Classification(("no", "yes"), max_length=64), columns=columns)
+    record = json.loads(ok(["predict", pairs, "one", "--pair", "two", "--json"]))
+    assert (record["text"], record["pair"]) == ("one", "two")
+    (tmp_path / "other.csv").write_text("premise,hypothesis\none,two\n")
+    assert json.loads(ok(["predict", pairs, str(tmp_path / "other.csv")]))["pair"] == "two", "by their usual names"
+    (tmp_path / "t.csv").write_text("sentence1,sentnce2,id\nhello there,how are you,1\n")
+    (tmp_path / "e.csv").write_text("sentence1,same\nhello,yes\nfoo,no\n")
+    for words, error in (
+        (["predict", pairs, "one"], UsageError),
+        (["predict", pairs, "-"], DataError),
+        (["predict", pairs, str(tmp_path / "t.csv")], DataError),
+        (["evaluate", pairs, "--data", str(tmp_path / "e.csv")], DataError),
+    ):
+        result = run.invoke(app, words, input="a line\n")
+        assert isinstance(result.exception, error), words
+        assert "was trained on pairs of texts (the second was 'sentence2'): give both" in str(result.exception)
+    with pytest.raises(UsageError, match="give both"):
+        albert.load(pairs).classify("one")
+    for words, error in (
+        (["predict", classifier, "one", "--pair", "two"], UsageError),
+        (["predict", classifier, str(tmp_path / "other.csv")], DataError),
+    ):
+        result = run.invoke(app, words)
+        assert isinstance(result.exception, error), words
+        assert "was trained on one text at a time" in str(result.exception)
+
+
+def test_an_output_never_replaces_its_input(classifier: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("review,stars\na,good\nb,bad\n")
+    for words in (
+        ["predict", classifier, str(path), "--out"],
+        ["evaluate", classifier, "--data", str(path), "--predictions"],
+    ):
+        result = run.invoke(app, [*words, str(tmp_path / "." / "own.csv")])
+        assert isinstance(result.exception, UsageError)
+        assert "is the input itself" in str(result.exception)
+    assert path.read_text() == "review,stars\na,good\nb,bad\n"
+
+
+def test_written_answers_are_those_that_were_scored(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """A model that has no null threshold yet gets the best one for the data."""
+    model = make(tmp_path / "span", tokenizer, SpanTask(max_length=64))
+    context = "Maria wrote a long letter to her sister."
+    asked = [("Who wrote?", "Maria"), ("Who read?", None), ("To whom?", "her sister"), ("When?", None), ("Why?", None)]
+    rows = [
+        {"context": context, "question": question, "id": f"q{number}",
+         "answers": {"text": [answer] if answer else [], "answer_start": [context.index(answer)] if answer else []}}
+        for number, (question, answer) in enumerate(asked)
+    ]  # fmt: skip
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = ["evaluate", model, "--data", str(tmp_path / "q.jsonl"), "--predictions", str(tmp_path / "out"), "--json"]
+    scores = json.loads(ok(words))["sets"]["dev"]["scores"]
+    written = json.loads((tmp_path / "out" / "predictions.json").read_text())
+    by_hand = [
+        score_answer(written[row["id"]], row["answers"]["text"], unanswerable=True).f1  # type: ignore[call-overload, index]
+        for row in rows
+    ]
+    assert scores["f1"] == pytest.approx(sum(by_hand) / len(by_hand))
+    assert scores["f1"] >= 0.6, "withholding all gives that"
+    assert "null_threshold" not in scores
+
+
+def test_a_dry_run_decides_the_first_inputs_and_writes_nothing(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\ntwo\n")
+    words = ["predict", classifier, str(tmp_path / "in.txt"), "--out", str(tmp_path / "out.csv"), "--dry-run"]
+    facts = json.loads(ok([*words, "--json"]))
+    assert (facts["task"], facts["first"]["text"]) == ("classification", "one")
+    assert "inputs a second" in ok(words)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_bad_row_leaves_no_output_behind(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"review": "one"}\n{"review": 5}\n')
+    result = run.invoke(app, ["predict", classifier, str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "out.jsonl")])
+    assert isinstance(result.exception, DataError)
+    assert "in.jsonl:2" in str(result.exception)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["classifier", "in.jsonl"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_an_interrupt_ends_with_130_and_leaves_nothing_half_written(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("the old harbour was quiet\n" * 300_000)
+    out = tmp_path / "out.jsonl"
+    words = [sys.executable, "-m", "albert", "predict", classifier, str(tmp_path / "in.txt"), "--out", str(out)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not list(tmp_path.glob(".out.jsonl.*.tmp")):
+            assert process.poll() is None, "ended before it wrote anything"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["classifier", "in.txt"]
+
+
+def test_questions_choices_tags_and_blanks(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    span = make(tmp_path / "span", tokenizer, SpanTask(max_length=64))
+    context = "Maria wrote a long letter to her sister."
+    record = json.loads(ok(["predict", span, context, "--question", "Who wrote?", "--json"]))
+    assert context[record["start"] : record["end"]] == record["answer"]
+    (tmp_path / "q.jsonl").write_text(json.dumps({"context": context, "question": "Who?"}))
+    assert json.loads(ok(["predict", span, str(tmp_path / "q.jsonl")]))["question"] == "Who?"
+    squad = {"data": [{"paragraphs": [{"context": context, "qas": [{"id": "q1", "question": "Who?"}]}]}]}
+    (tmp_path / "q.json").write_text(json.dumps(squad))
+    assert json.loads(ok(["predict", span, str(tmp_path / "q.json")]))["id"] == "q1"
+    choice = make(tmp_path / "choice", tokenizer, Choice(2, max_length=64))
+    words = ["predict", choice, context, "--question", "Who?", "--choice", "Maria", "--choice", "Peter"]
+    assert json.loads(ok([*words, "--json"]))["answer"] in ("Maria", "Peter")
+    assert "choice 0" in ok(words)
+    tagger = make(tmp_path / "tagger", tokenizer, Tagging(("O", "B-PER"), max_length=64))
+    assert [word["text"] for word in json.loads(ok(["predict", tagger, "Maria wrote", "--json"]))["words"]] == [
+        "Maria",
+        "wrote",
+    ]
+    filler = make(tmp_path / "filler", tokenizer, None, "mlm")
+    assert len(json.loads(ok(["predict", filler, "a [MASK]", "--top", "2", "--json"]))["blanks"][0]["guesses"]) == 2
+    assert len(json.loads(ok(["predict", filler, "a town", "--task", "embed", "--json"]))["vector"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a text", "--out", "x.docx"], "end it in .jsonl, .csv, .tsv, .json"),
+        (["a text", "--task", "fill"], "can't fill: its heads are classifier"),
+        (["a text", "--task", "sing"], "--task sing"),
+        (["-", "--pair", "x"], "go with one text"),
+        (["-", "--columns", "text"], "write it as role=name"),
+        (["-", "--columns", "text=a", "--columns", "text=b"], "has been given already"),
+        (["-", "--columns", "text=a", "--columns", "pair=a"], "has been given already"),
+        (["a text", "--question", "who?"], "--question: classification has no use for it"),
+        (["a text", "--choice", "me"], "--choice: classification has no use for it"),
+    ],
+)
+def test_mistakes_are_named(classifier: str, words: list[str], message: str) -> None:
+    result = run.invoke(app, ["predict", classifier, *words], input="x\n")
+    assert isinstance(result.exception, UsageError)
+    assert message in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "message"),
+    [
+        (None, [], "data.csv: no such file: check the path"),
+        ("label\ngood\nbad\n", [], "data.csv: no column of text among 'label'"),
+        ("text,label\na,good\n", ["--columns", "text=body"], "no column 'body' for text"),
+    ],
+)
+def test_wrong_inputs_are_named(
+    classifier: str, tmp_path: Path, content: str | None, words: list[str], message: str
+) -> None:
+    if content is not None:
+        (tmp_path / "data.csv").write_text(content)
+    result = run.invoke(app, ["predict", classifier, str(tmp_path / "data.csv"), *words])
+    assert isinstance(result.exception, DataError)
+    assert message in str(result.exception)
+
+
+def test_outputs_that_cannot_be_written_are_refused_before_anything_is_decided(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "dev.csv").write_text("text,label\na,good\nb,bad\n")
+    words = ["evaluate", classifier, "--data", str(tmp_path / "dev.csv"), "--dry-run"]
+    for option, value, message in (
+        ("--predictions", "decisions", "--predictions decisions: the format is told by the name"),
+        ("--submission", "glue.zip", "classification is not a task of GLUE"),
+    ):
+        result = run.invoke(app, [*words, option, value])
+        assert isinstance(result.exception, UsageError)
+        assert message in str(result.exception)
+
+
+def test_evaluation_decides_as_prediction_does_and_shows_the_blind_score(classifier: str, tmp_path: Path) -> None:
+    texts = [f"the old harbour number {number}" for number in range(12)]
+    labels = ["good"] * 9 + ["bad"] * 3
+    (tmp_path / "dev.csv").write_text(
+        "review,stars\n" + "".join(f"{t},{y}\n" for t, y in zip(texts, labels, strict=True))
+    )
+    words = ["evaluate", classifier, "--data", str(tmp_path / "dev.csv")]
+    facts = json.loads(ok([*words, "--predictions", str(tmp_path / "p.jsonl"), "--json"]))
+    guesses = [result.label for result in albert.load(classifier).classify(texts)]  # type: ignore[union-attr]
+    right = sum(guess == label for guess, label in zip(guesses, labels, strict=True))
+    assert facts["sets"]["dev"]["scores"]["accuracy"] == pytest.approx(right / 12)
+    assert facts["sets"]["dev"]["blind"]["accuracy"] == 0.75
+    written = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    assert [row["label"] for row in written] == guesses
+    assert "without reading   0.7500" in ok(words)
+    plan = json.loads(ok([*words, "--dry-run", "--json", "--examples", "5"]))
+    assert plan["sets"] == {"dev": {"rows": 5}}
+
+
+def test_a_submission_holds_the_test_sets_decisions(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    glue = tmp_path / "RTE"
+    glue.mkdir()
+    task = Classification(("entailment", "not_entailment"), max_length=64)
+    model = make(tmp_path / "rte", tokenizer, task)
+    rows = "".join(f"{number}\tthe end\tthe town\tentailment\n" for number in range(4))
+    (glue / "dev.tsv").write_text("index\tsentence1\tsentence2\tlabel\n" + rows)
+    (glue / "test.tsv").write_text("index\tsentence1\tsentence2\n0\tthe end\tthe town\n1\ta ship\ta dog\n")
+    facts = json.loads(ok(["evaluate", model, "--data", str(glue), "--submission", str(tmp_path / "s.zip"), "--json"]))
+    assert facts["task"] == "rte"
+    assert facts["sets"]["test"] == {"rows": 2, "scores": None, "blind": None}
+    assert any("RTE.tsv" in note for note in facts["notes"])
+    assert (tmp_path / "s.zip").exists()
+
+
+def test_a_model_without_a_task_is_not_evaluated_on_labelled_data(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    (tmp_path / "dev.csv").write_text("text,label\nx,1\n")
+    result = run.invoke(
+        app, ["evaluate", make(tmp_path / "mlm", tokenizer, None, "mlm"), "--data", str(tmp_path / "dev.csv")]
+    )
+    assert "has no task: it can fill, embed" in str(result.exception)

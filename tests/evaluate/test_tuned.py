@@ -1,0 +1,64 @@
+"""Evaluation of a tuned model returns plans, decisions and scores, and prints nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from albert.evaluate import TaskPlan, TaskScores, evaluate_task
+from albert.labelled.request import DataRequest
+from albert.model import AlbertConfig, new_model
+from albert.model.folder import save_model
+from albert.tasks.classification import Classification
+from albert.tasks.saved_task import TASK_FILE, task_json
+from albert.tokenizer import Tokenizer
+
+TASK = Classification(("bad", "good"), max_length=32)
+
+
+@pytest.fixture
+def model(tmp_path: Path, tokenizer: Tokenizer) -> str:
+    config = AlbertConfig(
+        vocab_size=tokenizer.vocab_size, embedding_size=8, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=64, initializer_range=0.5,
+    )  # fmt: skip
+    network = new_model(TASK.configure(config), (TASK.head,), seed=7)
+    save_model(network, tmp_path / "model", tokenizer=tokenizer, extra={TASK_FILE: task_json(TASK)})
+    return str(tmp_path / "model")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "dev.csv"
+    path.write_text("text,label\n" + "".join(f"the ship {i},{'good' if i < 6 else 'bad'}\n" for i in range(8)))
+    return path
+
+
+def test_scores_decisions_and_written_files_are_returned(
+    model: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[float] = []
+    out = tmp_path / "decisions.jsonl"
+    result = evaluate_task(model, DataRequest(table), predictions=out, observe=lambda share, _words: seen.append(share))
+    assert isinstance(result, TaskScores)
+    assert (result.model, result.task, result.predictions) == (model, "classification", (out,))
+    dev = result.sets["dev"]
+    right = sum(
+        guess.label == TASK.labels[row.target] for guess, row in zip(dev.predictions, dev.examples, strict=True)
+    )
+    assert dev.scores is not None
+    assert dev.blind is not None
+    assert (dev.scores["accuracy"], dev.blind["accuracy"]) == (right / 8, 0.75)
+    assert len(out.read_text().splitlines()) == 8
+    assert seen[-1] == 1.0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_dry_run_returns_a_plan_and_writes_nothing(model: str, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "decisions.jsonl"
+    plan = evaluate_task(model, DataRequest(table, limit_dev=5), predictions=out, dry_run=True)
+    assert isinstance(plan, TaskPlan)
+    assert plan.rows == {"dev": 5}
+    assert plan.seconds >= 0
+    assert not out.exists()
