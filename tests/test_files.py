@@ -354,14 +354,19 @@ class TestSoleOwner:
             pass
 
     def test_without_locks_in_the_file_system_work_goes_on(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         def no_locks(*_: object) -> NoReturn:
             raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
+        with sole_owner(tmp_path), pytest.raises(UsageError, match="is writing here"), sole_owner(tmp_path):
+            pass
         monkeypatch.setattr(files.fcntl, "flock", no_locks)
-        with sole_owner(tmp_path):
-            write_json(tmp_path / "x.json", {})
+        with caplog.at_level("DEBUG", logger="albert.files"), sole_owner(tmp_path), sole_owner(tmp_path):
+            write_json(tmp_path / "x.json", {"done": True})
+        assert "no locks here" in caplog.text, "it was tried, and said"
+        assert read_json(tmp_path / "x.json") == {"done": True}
+        assert (tmp_path / ".lock").read_text() == f"{os.getpid()}\n"
 
 
 def test_the_checksum_is_that_of_the_contents(tmp_path: Path) -> None:

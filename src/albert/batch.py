@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 
+MICRO_TOKENS = 16_384  # what a micro-batch of training holds at most, where nobody says how many sequences it has
+
 
 @dataclass(frozen=True)
 class Batch:

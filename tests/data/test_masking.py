@@ -133,7 +133,8 @@ def test_the_accepted_spans_have_the_mix_of_the_papers_code(pieces, length, cap,
     keys = keys_of(len(texts))
     spans = choose_spans(table, budgets(lengths, options), keys=keys, max_ngram=3)
     mix = np.bincount(spans.sizes, minlength=4)[1:] / spans.sizes.size
-    # The figures of facts A14 are a simulation's, given to three digits without its word lengths: 1.5 points of leeway.
+    # The figures are from a simulation of Google's create_pretraining_data.py, to three digits and without its word
+    # lengths: 1.5 points of leeway.
     assert spans.sizes.size > 9000
     assert np.abs(mix - paper).max() < 0.015
 

@@ -1,4 +1,4 @@
-"""The exact parameter counts of the paper's architectures (facts A1, A3, A4), by arithmetic."""
+"""The exact parameter counts of the paper's architectures (Tables 1, 3 and 4), by arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses: accumulation and several processes must give the mean over the global batch (facts F17)."""
+"""Losses: accumulation and several processes must give the mean over the global batch."""
 
 from __future__ import annotations
 

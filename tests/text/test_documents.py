@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from albert.errors import DataError
-from albert.text import documents
+from albert.text import documents, records
 from albert.text.documents import Finding, ReadReport, iter_documents
 
 
@@ -91,9 +91,11 @@ def test_missing_values_of_a_parquet_column_are_skipped_and_counted(tmp_path: Pa
 
 def test_a_column_of_numbers_and_a_file_that_is_no_parquet_are_refused(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"text": [[1], [2]]}), tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=r"a\.parquet: can't be read as Parquet with text in 'text'"):
+    with pytest.raises(
+        DataError, match=r"a\.parquet:1: can't be read as Parquet .*'text' must be a column of text: .*--field"
+    ):
         _texts(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=r"b\.parquet: can't be read as Parquet"):
+    with pytest.raises(DataError, match=r"b\.parquet:1: can't be read as Parquet"):
         _texts(_write(tmp_path / "b.parquet", "plain text"))
 
 
@@ -168,7 +170,7 @@ def test_the_place_of_broken_bytes_is_right_after_a_cut(tmp_path: Path, monkeypa
 def test_a_record_that_is_too_long_to_parse_is_skipped_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "RECORD_LIMIT", 1000)
+    monkeypatch.setattr(records, "RECORD_LIMIT", 1000)
     path = _jsonl(tmp_path / "a.jsonl", {"text": "one"}, {"text": "x" * 5000}, {"text": "two"})
     report = ReadReport()
     assert _texts(path, report=report) == ["one", "two"]

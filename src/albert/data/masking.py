@@ -1,4 +1,4 @@
-"""n-gram masking: which words are hidden, and what stands in their place (section 3.2 of the paper, and its code).
+"""n-gram masking: which words are hidden, and what stands in their place (section 4.1 of the paper, and its code).
 
 Whole words are hidden in spans of n = 1..max_ngram words with p(n) proportional to 1/n, up to a budget of 15% of a
 sequence's tokens. A span stays inside its segment. A word that holds a special token is never hidden, <unk> included:

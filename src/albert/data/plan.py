@@ -18,7 +18,8 @@ from albert.data.shard import ShardRecord
 from albert.data.store import MANIFEST, TOKENIZER, UNFINISHED, Manifest
 from albert.errors import DataError, UsageError
 from albert.files import sha256
-from albert.text.documents import DOCUMENT_LIMIT, RECORD_LIMIT, ReadReport, printable, read_documents
+from albert.text.documents import DOCUMENT_LIMIT, ReadReport, printable, read_documents
+from albert.text.records import RECORD_LIMIT
 from albert.text.sentences import SENTENCE_LIMIT
 from albert.text.sources import Sources, find_sources
 from albert.tokenizer import Tokenizer

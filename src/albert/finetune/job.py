@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from albert.batch import MICRO_TOKENS
 from albert.data.randomness import epoch_key, shuffled
 from albert.errors import DataError, UsageError
 from albert.model import Albert, Packed
@@ -23,8 +24,6 @@ from albert.tokenizer import Tokenizer
 from albert.train.loop import MicroLoss
 from albert.train.settings import TrainSettings
 from albert.train.world import World
-
-MICRO_TOKENS = 16_384
 
 
 @dataclass(frozen=True)

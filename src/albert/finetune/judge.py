@@ -1,7 +1,8 @@
 """What the dev scores of a run mean: a new best model, time to stop, or a run that learns nothing.
 
-Large ALBERTs are known for runs that never leave the majority class (facts D2). A run is held to have learnt nothing
-when, after the warm-up and a third of what follows, its best score does not beat the best decision that reads no text.
+Large ALBERTs are known for runs that never leave the majority class (huggingface/transformers#2104,
+google-research/albert#197). A run is held to have learnt nothing when, after the warm-up and a third of what follows,
+its best score does not beat the best decision that reads no text.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from albert.finetune.job import MICRO_TOKENS, FinetuneJob, Items
+from albert.batch import MICRO_TOKENS
+from albert.finetune.job import FinetuneJob, Items
 from albert.finetune.preparation import Prepared
 from albert.model.accounting import parameters_of, training_bytes
 from albert.train.loop import accumulate

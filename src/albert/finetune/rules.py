@@ -1,9 +1,9 @@
 """How long, how large and how fast to fine-tune, where nobody said: Table 14 of the paper, or a rule by size.
 
 Table 14 was found for xxlarge; its authors used it for the other sizes too. It is taken for the tasks it has and models
-768 wide or wider. The v2 models were trained without dropout and diverge with v1's values for RACE (facts A13), so
-v1's are taken only for a model that says v1 in its name. The table's steps are for the whole training set; a smaller
-one gets the same number of epochs.
+768 wide or wider. The v2 models were trained without dropout and diverge with v1's values for RACE (README of
+google-research/albert), so v1's are taken only for a model that says v1 in its name. The table's steps are for the
+whole training set; a smaller one gets the same number of epochs.
 
 The rule for everything else: a rate that falls with the width of the model, as many epochs as make 30,000 examples,
 but 3 to 20, a tenth of the steps for warm-up, and a new pooler: a small model's has learnt sentence order and little

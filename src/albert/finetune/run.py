@@ -129,7 +129,7 @@ def _train(
         judge=judge,
     )
     state = trained.state
-    learnt = world.sum([float(judge.has_learnt(state))])[0] > 0  # the first process knows
+    learnt = bool(world.from_first(judge.has_learnt(state)))
     if _is_gone(out, state.best_score, world):
         _restore(prepared, out, step=state.best_step, settings=settings, world=world)
     return Outcome(
@@ -156,12 +156,12 @@ def _keep(model: Albert, dev: DevScores, prepared: Prepared, *, settings: Finetu
 
 def _is_gone(out: Path, score: float | None, world: World) -> bool:
     """Tell every process whether a model was kept and is no longer there: the first looks."""
-    return world.sum([float(world.is_first and score is not None and not (out / "model").exists())])[0] > 0
+    return bool(world.from_first(score is not None and not (out / "model").exists()))
 
 
 def _restore(prepared: Prepared, out: Path, *, step: int, settings: FinetuneSettings, world: World) -> None:
     """Write the best model of a finished run again, from the checkpoint of its step; dev is scored once more."""
-    path = checkpoint_path(out / "checkpoints", int(world.sum([float(step if world.is_first else 0)])[0]))
+    path = checkpoint_path(out / "checkpoints", int(world.from_first(step)))
     if damage(path) is not None:
         raise ModelError(
             f"{out / 'model'}: is gone, and its checkpoint {path.name} is not kept: delete {out / 'checkpoints'} and "

@@ -1,7 +1,7 @@
 """Texts as vectors: the mean of the last layer's states over all tokens, [CLS] and [SEP] included.
 
 A text that is too long for one sequence is read in windows one after the other, and the mean is over all of them. Such
-vectors of a model that was not tuned for similarity are a weak measure of it (facts D22).
+vectors of a model that was not tuned for similarity are a weak measure of it (UKPLab/sentence-transformers#263).
 """
 
 from __future__ import annotations

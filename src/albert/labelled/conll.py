@@ -13,7 +13,8 @@ from pathlib import Path
 
 from albert.errors import DataError
 from albert.labelled.rows import OnBad, Row, refuse
-from albert.text.documents import RECORD_LIMIT, ReadReport, mend
+from albert.text.documents import ReadReport, mend
+from albert.text.records import RECORD_LIMIT
 from albert.text.sources import Source, open_source, source_of, text_of
 
 OWN_FORMATS = ("conll", "iob", "iob2", "bio", "bioes")  # names that mean nothing else

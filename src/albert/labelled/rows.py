@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from albert.errors import DataError
-from albert.text.documents import RECORD_LIMIT, SURROGATE, ReadReport, mend
-from albert.text.sources import Source, open_source, seekable, source_of, text_of
+from albert.text.documents import SURROGATE, ReadReport, mend
+from albert.text.records import RECORD_LIMIT, json_lines, numbered_lines, open_parquet
+from albert.text.sources import Source, open_source, source_of, text_of
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
 KNOWN = ".csv, .tsv, .jsonl or .parquet, plain or followed by .gz, .xz or .zst"
 SEPARATORS = (",", ";", "\t")
-PARQUET_ROWS = 256  # rows held at once
 
 OnBad = Callable[[str, str], None]  # place, reason
 
@@ -161,13 +160,10 @@ def quoting_notes(path: Path, texts: Iterable[str]) -> list[str]:
 
 
 def _lines(source: Source, lines: io.TextIOWrapper) -> Iterator[tuple[int, str]]:
-    """Give numbered lines, ended by line feeds only: texts may hold every other character that ends lines elsewhere."""
-    number = 0
-    while line := lines.readline(RECORD_LIMIT):
-        number += 1
-        if len(line) == RECORD_LIMIT and not line.endswith("\n"):
+    for number, line in numbered_lines(lines):
+        if line is None:
             raise DataError(f"{source.path}:{number}: a line of more than {RECORD_LIMIT:,} characters: split it")
-        yield number, line.removesuffix("\n").removesuffix("\r")
+        yield number, line
 
 
 def _tsv_cells(source: Source, stream: io.BufferedReader) -> Iterator[tuple[int, list[str]]]:
@@ -208,17 +204,12 @@ def _outside_quotes(line: str) -> str:
 
 
 def _jsonl_rows(source: Source, lines: io.TextIOWrapper, *, on_bad: OnBad, report: ReadReport) -> Iterator[Row]:
-    for number, line in _lines(source, lines):
-        if not line or line.isspace():
-            continue
-        place = f"{source.path}:{number}"
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as problem:
-            reason = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
-            on_bad(
-                place, f'not JSON ({reason}): a line of .jsonl must be one object such as {{"text": "…", "label": "…"}}'
-            )
+    for line in json_lines(lines):
+        place, value = f"{source.path}:{line.number}", line.value
+        if line.is_long:
+            raise DataError(f"{place}: {line.problem}")
+        if line.problem:
+            on_bad(place, f'{line.problem}: a line of .jsonl must be one object such as {{"text": "…", "label": "…"}}')
             continue
         if not isinstance(value, dict):
             on_bad(
@@ -227,9 +218,9 @@ def _jsonl_rows(source: Source, lines: io.TextIOWrapper, *, on_bad: OnBad, repor
                 "every line, without a list around them",
             )
             continue
-        if SURROGATE.search(line) or "\\u" in line or "\0" in line:
-            value = _mended(value, source, number, report)
-        yield Row(value, source.path, number)
+        if SURROGATE.search(line.text) or "\\u" in line.text or "\0" in line.text:
+            value = _mended(value, source, line.number, report)
+        yield Row(value, source.path, line.number)
 
 
 def _mended(value: Any, source: Source, line: int, report: ReadReport) -> Any:
@@ -244,20 +235,8 @@ def _mended(value: Any, source: Source, line: int, report: ReadReport) -> Any:
 
 
 def _parquet_rows(source: Source, stream: io.BufferedReader) -> Iterator[Row]:
-    import pyarrow  # here, because it takes 80 MB and most data is in other formats
-    from pyarrow import parquet
-
-    number = 0
-    try:
-        with seekable(source, stream) as file:
-            table = parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20)
-            _check_header(table.schema_arrow.names, str(source.path))
-            for batch in table.iter_batches(batch_size=PARQUET_ROWS, use_threads=False):
-                for values in batch.to_pylist():
-                    number += 1
-                    yield Row(values, source.path, number)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, UnicodeDecodeError) as problem:
-        reason = str(problem).splitlines()[0]
-        raise DataError(
-            f"{source.path}:{number + 1}: can't be read as Parquet ({reason}): write the file again"
-        ) from problem
+    with open_parquet(source, stream, fix="write the file again") as table:
+        _check_header(table.names, str(source.path))
+        for batch in table.batches():
+            for number, values in enumerate(batch.to_pylist(), table.rows_done + 1):
+                yield Row(values, source.path, number)

@@ -1,8 +1,8 @@
 """Losses as a sum over predictions divided by a count that the caller gives.
 
 The count is that of the whole global batch. So micro-batches and processes with different numbers of predictions add
-up to the mean over all predictions (facts F17); the mean of their means would not be that. Without a count it is the
-mean over this batch.
+up to the mean over all predictions; the mean of their means would not be that. Without a count it is the mean over
+this batch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The models of the paper by name, and two sizes for laptops and tests.
 
-ALBERT v1 and v2 differ in dropout (facts: v2 has none; v1 xxlarge has none either). Both use the tanh GELU: the v1
-files on the hub say "gelu", which transformers reads as the erf form, but Google's code means tanh by it. The released
-xlarge configurations say 16 heads, the paper's rule gives 32: `num_attention_heads=32` is the paper's. The BERTs are
-the paper's baselines: the same code with E = H and nothing shared.
+ALBERT v1 and v2 differ in dropout (v2 has none, nor has v1's xxlarge: google-research/albert#23). Both use the tanh
+GELU: the v1 files on the hub say "gelu", which transformers reads as the erf form, but Google's code means tanh by it.
+The released xlarge configurations say 16 heads, the paper's rule gives 32: `num_attention_heads=32` is the paper's.
+The BERTs are the paper's baselines: the same code with E = H and nothing shared.
 """
 
 from __future__ import annotations

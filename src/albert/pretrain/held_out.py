@@ -8,7 +8,6 @@ the same questions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -32,9 +31,10 @@ class IntrinsicEvaluation:
         """Choose `examples` pairs of each objective (fewer if the store has fewer)."""
         self._world = world
         size = max(1, BATCH_TOKENS // max_length)
-        settings = ExampleSettings(max_length=max_length, seed=FIXED_SEED)
         self._streams = {
-            objective: BatchStream(store, replace(settings, objective=objective), batch_size=size)
+            objective: BatchStream(
+                store, ExampleSettings(max_length=max_length, seed=FIXED_SEED, objective=objective), batch_size=size
+            )
             for objective in _objectives(store)
         }
         self._examples, self._vocab_size = examples, store.tokenizer.vocab_size

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from albert.batch import PretrainingBatch
+from albert.batch import MICRO_TOKENS, PretrainingBatch
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.errors import UsageError
@@ -23,8 +23,6 @@ from albert.pretrain.settings import PretrainSettings, example_settings
 from albert.train.loop import MicroLoss
 from albert.train.settings import stage_at
 from albert.train.world import World
-
-MICRO_TOKENS = 16_384
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,16 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from albert.data.settings import ExampleSettings
+from albert.data.settings import ExampleSettings, PairSettings
 from albert.optim import OptimizerSettings
 from albert.settings import Renamed, Section
 from albert.train.settings import GrowSettings, TrainSettings
 
 
-class DataSettings(Section):
-    """How examples are made from a store."""
+class DataSettings(PairSettings):
+    """How examples are made from a store; their seed is that of the run."""
 
     max_length: int = 128
-    objective: Literal["sop", "nsp", "none"] = "sop"
-    short_prob: float = 0.1
-    mask_prob: float = 0.15
-    max_ngram: int = 3
-    max_predictions: int | None = None
-    overlap: float = 0.0
 
 
 class EvaluationSettings(Section):

@@ -1,9 +1,9 @@
 """Choosing between answers to a question about a passage (RACE and its like).
 
 Every choice is one sequence, `[CLS] passage [SEP] question and choice [SEP]`, scored by one number; a softmax over the
-choices of an example decides (facts B8). The question-and-choice part keeps its last 128 tokens and the passage is cut
-to what is left. A blank in the question (RACE writes `_`) is filled with the choice, as Google's code does; without
-one the choice follows the question. Knows nothing of files.
+choices of an example decides, as in google-research/albert (race_utils.py). The question-and-choice part keeps its last
+128 tokens and the passage is cut to what is left. A blank in the question (RACE writes `_`) is filled with the choice,
+as there; without one the choice follows the question. Knows nothing of files.
 """
 
 from __future__ import annotations

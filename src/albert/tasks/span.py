@@ -1,9 +1,10 @@
 """Answering a question with a span of its passage, or saying that there is none: SQuAD 1.1, 2.0 and data like it.
 
 Two heads can do it. The plain one scores every token as start and as end, and [CLS] as "no answer here". The
-conditional one (Google's for 2.0, facts B8) scores the end given the start, and answerability by itself. Either way
-the windows of a passage give candidates and null odds; a question is said to have no answer when the odds are above
-a threshold that is chosen on dev. Answers are cut from the original passage. Knows nothing of files.
+conditional one (Google's for 2.0: squad_utils.py in google-research/albert) scores the end given the start, and
+answerability by itself. Either way the windows of a passage give candidates and null odds; a question is said to have
+no answer when the odds are above a threshold that is chosen on dev. Answers are cut from the original passage. Knows
+nothing of files.
 """
 
 from __future__ import annotations

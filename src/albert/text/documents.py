@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from albert.errors import DataError
-from albert.text.sources import Source, find_sources, open_source, seekable, text_of
+from albert.text.records import RECORD_LIMIT, json_lines, open_parquet
+from albert.text.sources import Source, find_sources, open_source, text_of
 
 DOCUMENT_LIMIT = 4 * 2**20  # characters; bounds the memory of everything after the reader
 LINE_LIMIT = 2**18  # characters of a line of .txt that are read at once
-RECORD_LIMIT = 16 * 2**20  # characters of one line of JSON, which can only be parsed whole
-PARQUET_ROWS = 64  # rows held at once
 SURROGATE = re.compile("[\ud800-\udfff]")  # what is left of bytes that are not UTF-8, and of broken \u escapes
 
 MEANINGS = {
@@ -121,10 +120,9 @@ def _read(source: Source, stream: io.BufferedReader, text_field: str, report: Re
 def _texts(source: Source, stream: io.BufferedReader, text_field: str, report: ReadReport) -> Iterator[tuple[int, str]]:
     if source.format == "parquet":
         return _parquet_texts(source, stream, text_field, report)
-    lines = text_of(source, stream)
     if source.format == "jsonl":
-        return _jsonl_texts(source, lines, text_field, report)
-    return _txt_texts(source, lines, report)
+        return _jsonl_texts(source, text_of(source, stream, newline="\n"), text_field, report)
+    return _txt_texts(source, text_of(source, stream), report)
 
 
 def _txt_texts(source: Source, lines: io.TextIOWrapper, report: ReadReport) -> Iterator[tuple[int, str]]:
@@ -158,25 +156,15 @@ def _txt_texts(source: Source, lines: io.TextIOWrapper, report: ReadReport) -> I
 def _jsonl_texts(
     source: Source, lines: io.TextIOWrapper, text_field: str, report: ReadReport
 ) -> Iterator[tuple[int, str]]:
-    number, met_text = 0, False
-    while line := lines.readline(RECORD_LIMIT):
-        number += 1
-        place = f"{source.path}:{number}"
-        if len(line) == RECORD_LIMIT and not line.endswith("\n"):
-            report.add("long_record", place)
-            while line and not line.endswith("\n"):
-                line = lines.readline(2**20)
-            continue
-        if line.isspace():
-            continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            value = None
+    met_text = False
+    for line in json_lines(lines):
+        value, place = line.value, f"{source.path}:{line.number}"
         text = value.get(text_field) if isinstance(value, dict) else None
-        if isinstance(text, str):
+        if line.is_long:
+            report.add("long_record", place)
+        elif isinstance(text, str):
             met_text = True
-            yield number, text
+            yield line.number, text
         elif not met_text:
             raise DataError(f"{place}: {_wrong_record(value, text_field)}")
         else:
@@ -194,30 +182,22 @@ def _wrong_record(value: Any, text_field: str) -> str:
 def _parquet_texts(
     source: Source, stream: io.BufferedReader, text_field: str, report: ReadReport
 ) -> Iterator[tuple[int, str]]:
-    import pyarrow  # here, because it takes 80 MB and most builds read no such file
-    from pyarrow import parquet
+    fix = f"'{text_field}' must be a column of text: name another one (--field), or write the file again"
+    with open_parquet(source, stream, fix=fix) as table:
+        import pyarrow  # here, as in `open_parquet`
 
-    with seekable(source, stream) as file:  # the table of contents of a Parquet file stands at its end
-        try:
-            table = parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20)
-            names = table.schema_arrow.names
-            if text_field not in names:
-                known = ", ".join(map(repr, names))
-                raise DataError(f"{source.path}: no column '{text_field}', only {known}: name the right one (--field)")
-            row = 0
-            for batch in table.iter_batches(batch_size=PARQUET_ROWS, columns=[text_field], use_threads=False):
-                # As bytes: a string column need not hold valid UTF-8, and pyarrow would raise without saying where.
-                for value in batch.column(0).cast(pyarrow.string()).cast(pyarrow.binary()):
-                    row += 1
-                    if value.is_valid:
-                        yield row, value.as_py().decode("utf-8", "surrogateescape")
-                    else:
-                        report.add("no_text", f"{source.path}:{row}")
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as problem:
-            reason = str(problem).splitlines()[0]
-            raise DataError(
-                f"{source.path}: can't be read as Parquet with text in '{text_field}': {reason}"
-            ) from problem
+        if text_field not in table.names:
+            known = ", ".join(map(repr, table.names))
+            raise DataError(f"{source.path}: no column '{text_field}', only {known}: name the right one (--field)")
+        row = 0
+        for batch in table.batches([text_field]):
+            # As bytes: a string column need not hold valid UTF-8, and pyarrow would raise without saying where.
+            for value in batch.column(0).cast(pyarrow.string()).cast(pyarrow.binary()):
+                row += 1
+                if value.is_valid:
+                    yield row, value.as_py().decode("utf-8", "surrogateescape")
+                else:
+                    report.add("no_text", f"{source.path}:{row}")
 
 
 def _parts(text: str, place: str, report: ReadReport) -> Iterator[str]:

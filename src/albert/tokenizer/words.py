@@ -1,4 +1,4 @@
-"""Which pieces begin a word, for masking whole words in any language (section 3.1 of the paper).
+"""Which pieces begin a word, for masking whole words in any language (section 4.1 of the paper).
 
 A word begins at SentencePiece's marker, so punctuation and digits stay in the word that they are written in. Scripts
 that are written without spaces have no marker to go by: there every piece is a word.

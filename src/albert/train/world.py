@@ -61,6 +61,15 @@ class World:
         for parameter, part in zip(parameters, flat.split([g.numel() for g in gradients]), strict=True):  # type: ignore[no-untyped-call]
             parameter.grad = part.view_as(parameter)
 
+    def from_first(self, value: float) -> float:
+        """Return the number that the first process gives; what the others give does not matter."""
+        if self.size == 1:
+            return float(value)
+        tensor = torch.tensor([value], dtype=torch.float64, device=self.device)
+        with _named_failure(self):
+            dist.broadcast(tensor, src=0)
+        return float(tensor)
+
     def share(self, model: nn.Module) -> None:
         """Give every process the weights of the first."""
         if self.size > 1:

@@ -1,0 +1,142 @@
+"""Decisions as records, and records as files of every format."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from albert.errors import UsageError
+from albert.inference.fill import Blank, Guess, PlainText
+from albert.inference.records import check_output, decide_records, lines_of, output_format, to_record, write_records
+from albert.tasks.candidates import Candidate
+from albert.tasks.choice import ChoiceExample, Chosen
+from albert.tasks.classification import Label, Labels, Number, TextExample
+from albert.tasks.span import Answer, QuestionExample
+from albert.tasks.tagging import TagExample, Tagged, TaggedSpan, TaggedWord
+
+RECORDS = [
+    {"text": 'a "b", c\td\ne', "label": "x", "probability": 0.5, "probabilities": {"x": 0.5, "é": 0.5}},
+    {"text": "\ud800", "label": None, "probability": 1.0},
+]
+
+
+def test_every_kind_of_decision_has_its_record() -> None:
+    text = TextExample("a text")
+    assert to_record(text, Label("x", {"x": 0.9, "y": 0.1})) == {
+        "text": "a text", "label": "x", "probability": 0.9, "probabilities": {"x": 0.9, "y": 0.1},
+    }  # fmt: skip
+    assert to_record(TextExample("a", "b"), Labels(("x",), {"x": 0.9})) == {
+        "text": "a", "pair": "b", "labels": ["x"], "probabilities": {"x": 0.9},
+    }  # fmt: skip
+    assert to_record(text, Number(2.5)) == {"text": "a text", "value": 2.5}
+    assert to_record(ChoiceExample("p", "Who?", ("a", "b")), Chosen(1, "b", (0.2, 0.8))) == {
+        "question": "Who?", "choice": 1, "answer": "b", "probability": 0.8, "probabilities": [0.2, 0.8],
+    }  # fmt: skip
+    assert to_record(PlainText("x"), np.array([0.12345678, 1], dtype=np.float64))["vector"] == [0.123457, 1.0]
+    blank = Blank(2, 8, (Guess("b", "▁b", 0.7),))
+    assert to_record(PlainText("a [MASK]"), (blank,))["blanks"][0]["guesses"][0]["probability"] == 0.7
+
+
+def test_an_answer_keeps_its_best_candidates_and_the_id_of_its_question() -> None:
+    candidates = tuple(Candidate(f"c{i}", i, i + 1, -float(i), 0.1) for i in range(9))
+    answer = Answer("c0", 0, 1, 0.6, 0.1, -3.0, candidates)
+    record = to_record(QuestionExample("Who?", "passage", id="q7"), answer)
+    assert list(record)[:3] == ["id", "question", "answer"]
+    assert (record["answer"], record["start"], record["end"], record["no_answer"]) == ("c0", 0, 1, 0.1)
+    assert [one["text"] for one in record["candidates"]] == ["c0", "c1", "c2", "c3", "c4"]
+    assert "id" not in to_record(QuestionExample("Who?", "passage"), answer)
+
+
+def test_tags_come_with_the_text_that_their_places_are_of() -> None:
+    given = Tagged((TaggedWord("Ann", "B-PER", 0.8, 0, 3),), (TaggedSpan("Ann", "PER", 0.8, 0, 3),))
+    record = to_record(TagExample(("Ann", "left"), text="Ann left!"), given)
+    assert record["text"] == "Ann left!"
+    assert record["spans"] == [{"text": "Ann", "type": "PER", "probability": 0.8, "start": 0, "end": 3}]
+    assert record["words"][0]["tag"] == "B-PER"
+    assert to_record(TagExample(("Ann", "left")), given)["text"] == "Ann left"
+
+
+def test_what_has_no_record_is_a_defect_that_is_named() -> None:
+    with pytest.raises(TypeError, match="no record for int"):
+        to_record(TextExample("a"), 3)
+    with pytest.raises(TypeError, match="no record for str"):
+        to_record("a", Number(1.0))
+
+
+def test_a_stream_is_decided_as_it_comes_with_each_input_beside_its_decision() -> None:
+    taken: list[str] = []
+
+    def examples() -> Iterator[TextExample]:
+        for name in "abcd":
+            taken.append(name)
+            yield TextExample(name)
+
+    class InPairs:
+        def predict(self, task: Any, given: Iterator[TextExample]) -> Iterator[Number]:
+            for one, other in zip(given, given, strict=True):
+                yield Number(float(ord(one.text)))
+                yield Number(float(ord(other.text)))
+
+    records = decide_records(InPairs(), None, examples())  # type: ignore[arg-type]
+    assert next(records) == {"text": "a", "value": 97.0}
+    assert taken == ["a", "b"]
+    assert [record["text"] for record in records] == ["b", "c", "d"]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.json", "out.csv", "out.tsv"])
+def test_the_number_of_records_is_given_whatever_lines_a_format_adds(name: str, tmp_path: Path) -> None:
+    for records in (RECORDS, RECORDS[:1], []):
+        assert write_records(tmp_path / name, iter(records)) == len(records)
+        assert (tmp_path / name).exists()
+
+
+def test_json_comes_back_as_it_was_also_half_characters(tmp_path: Path) -> None:
+    write_records(tmp_path / "a.jsonl", RECORDS)
+    text = (tmp_path / "a.jsonl").read_text(encoding="utf-8", errors="surrogatepass")
+    assert [json.loads(line) for line in text.splitlines()] == RECORDS
+    assert "é" in text, "written as it reads"
+    write_records(tmp_path / "a.json", RECORDS)
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8", errors="surrogatepass")) == RECORDS
+
+
+def test_a_table_has_the_columns_of_the_first_record_and_json_in_cells(tmp_path: Path) -> None:
+    write_records(tmp_path / "a.csv", RECORDS)
+    with (tmp_path / "a.csv").open(encoding="utf-8", errors="surrogatepass", newline="") as file:
+        head, first, second = csv.reader(file)
+    assert head == ["text", "label", "probability", "probabilities"]
+    assert first == ['a "b", c\td\ne', "x", "0.5", '{"x": 0.5, "é": 0.5}']
+    assert second[1:] == ["", "1.0", ""]
+
+
+def test_tsv_has_no_quoting_so_spaces_stand_for_tabs_and_line_ends() -> None:
+    assert list(lines_of(RECORDS[:1], "tsv"))[1].split("\t")[:2] == ['a "b", c d e', "x"]
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    def broken() -> Iterator[dict[str, Any]]:
+        yield RECORDS[0]
+        raise ZeroDivisionError
+
+    (tmp_path / "a.csv").write_text("as before")
+    with pytest.raises(ZeroDivisionError):
+        write_records(tmp_path / "a.csv", broken())
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+    assert (tmp_path / "a.csv").read_text() == "as before"
+
+
+def test_an_unknown_format_and_the_input_itself_are_refused(tmp_path: Path) -> None:
+    assert output_format(Path("x.tsv")) == "tsv"
+    with pytest.raises(UsageError, match=r"--out x\.xlsx: the format is told by the name: end it in \.jsonl, \.csv"):
+        output_format(Path("x.xlsx"))
+    data, link = tmp_path / "a.csv", tmp_path / "b.csv"
+    data.touch()
+    link.symlink_to(data)
+    with pytest.raises(UsageError, match=r"--out .*b\.csv: is the input itself"):
+        check_output("--out", link, None, data)
+    check_output("--out", tmp_path / "new.csv", None, data)
