@@ -48,7 +48,7 @@ test: check  ## format, lint, types and the test suite, on up to four cores
 tiny-en: setup  ## make a model like the shipped one (two and a half hours on two cores; needs the shared corpus)
 	@$(BIN)/python benchmarks/make_tiny_en.py
 
-learning: setup  ## what pre-training is worth: tiny-en against new weights on nine tasks (an hour on two cores; needs the shared data)
+learning: setup  ## what pre-training is worth: tiny-en, new weights, a bag of words on seven tasks (hours on two cores; resumable; needs the shared data)
 	@$(BIN)/python benchmarks/learning.py --record
 
 bench: setup  ## every benchmark against its peers (long; run nothing beside it)

@@ -1,0 +1,188 @@
+"""Fine-tunings for the tables: cells of tasks and sizes, run by two processes of one thread each, resumable.
+
+Each run is scored at its end only: no score is the best of several. What a run needs beside the shipped data (QNLI's
+training pairs, topics) is made from SQuAD into the folder of the runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch: two such runs get a third more done than one with two threads
+
+import recording
+
+from albert import finetune
+from albert.files import atomic_write, write_json
+from albert.finetune.settings import FinetuneSettings
+from albert.labelled.catalog import DataRequest, open_data
+from albert.settings import check_settings
+from albert.tasks.bag_of_words import bag_of_words
+from albert.text.sentences import split_sentences
+
+ONLY_THE_LAST = 10**6  # steps between evaluations
+MADE = "made:"  # a file that `make_data` writes into the folder of the runs
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A task of a table: its data below the data folder, and how it is read and tuned."""
+
+    name: str
+    data: str
+    task: str | None = None
+    dev: str | None = None
+    seeds: int = 3
+    reading: Mapping[str, Any] = field(default_factory=dict)  # settings of the section `data`
+    epochs: float = 3.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a cell, a start and what is set for it."""
+
+    cell: Cell
+    model: str
+    start: str  # trained, random, or words (the bag of words)
+    seed: int = 0
+    lr: float | None = None  # None: the rule's
+    embedding_lr_factor: float | None = None
+    epochs: float | None = None  # None: the cell's
+    tune: tuple[tuple[str, Any], ...] = ()  # other settings of the section `tune`
+
+    @property
+    def folder(self) -> str:
+        """Return the name of the run's folder: what tells it from the others of a table."""
+        parts = [self.cell.name, self.start, self.seed]
+        parts += [f"{name}{value}" for name, value in (("lr", self.lr), ("emb", self.embedding_lr_factor)) if value]
+        parts += [f"e{self.epochs or self.cell.epochs:g}", *(f"{name}-{value}" for name, value in self.tune)]
+        return re.sub(r"[^\w.-]+", "-", "-".join(map(str, parts)))
+
+    def run(self, work: Path) -> dict[str, Any]:
+        """Tune one model, or read what an earlier call left."""
+        out, began = work / self.folder, time.monotonic()
+        if (done := out / "job.json").exists():
+            return json.loads(done.read_text())
+        values: dict[str, Any] = {
+            "data": dict(self.cell.reading),
+            "train": {"seed": self.seed, "eval_every": ONLY_THE_LAST, "save_every": 200},
+            "tune": {"epochs": self.epochs or self.cell.epochs, **dict(self.tune)},
+            "optimizer": {},
+        }
+        if self.start == "random":
+            values["tune"]["start"] = "random"
+        if self.lr:
+            values["optimizer"]["lr"] = self.lr
+        if self.embedding_lr_factor:
+            values["optimizer"]["embedding_lr_factor"] = self.embedding_lr_factor
+        settings = check_settings(FinetuneSettings, values, source="benchmarks")
+        dev = find(work, self.cell.dev) if self.cell.dev else None
+        request = DataRequest(find(work, self.cell.data), task=self.cell.task, dev=dev, **settings.data.model_dump())
+        opened = open_data(request)
+        rows = next(iter(opened.splits.dev.values()))
+        found: dict[str, Any] = {
+            "cell": self.cell.name,
+            "start": self.start,
+            "seed": self.seed,
+            "lr": self.lr,
+            "embedding_lr_factor": self.embedding_lr_factor,
+            "epochs": self.epochs or self.cell.epochs,
+            "train": len(opened.splits.train),
+            "dev": len(rows),
+            "score_is": opened.task.best,
+        }
+        if self.start == "words":
+            decided = bag_of_words(opened.task, opened.splits.train, rows)
+            found["score"] = opened.task.score(rows, decided)[opened.task.best] if decided else None
+            out.mkdir(parents=True, exist_ok=True)
+        else:
+            result = finetune.finetune(opened, self.model, out, settings=settings)
+            assert isinstance(result, finetune.Finetuned)
+            found |= {
+                "score": result.chosen.score,
+                "baseline": result.baseline,
+                "scores": result.chosen.scores,
+                "steps": result.chosen.steps,
+            }
+        found["seconds"] = round(time.monotonic() - began)
+        write_json(done, found)
+        return found
+
+
+def find(work: Path, name: str) -> Path:
+    """Return the file or folder of a cell's data."""
+    if name.startswith(MADE):
+        return work / "data" / name.removeprefix(MADE)
+    return recording.data_folder() / name
+
+
+def run_jobs(jobs: Iterable[Job], work: Path, *, processes: int) -> list[dict[str, Any]]:
+    """Run all jobs, those that are done excepted, and return what each gave."""
+    wanted = list(jobs)
+    make_data(work)
+    runs = []
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(job.run, work) for job in wanted]
+        for number, future in enumerate(as_completed(futures), start=1):
+            run = future.result()
+            runs.append(run)
+            score = "none" if run["score"] is None else f"{run['score']:.4f}"
+            where = (
+                f"{run['cell']}, {run['start']}, seed {run['seed']}, rate {run['lr']}, x{run['embedding_lr_factor']}"
+            )
+            print(f"{number}/{len(wanted)} {where}, {run['epochs']} epochs: {score} ({run['seconds']} s)", flush=True)
+    return runs
+
+
+def make_data(work: Path) -> None:
+    """Write what the shared data has no file for: QNLI's training pairs and topics of questions, both from SQuAD."""
+    squad, glue = recording.data_folder() / "squad", recording.data_folder() / "glue"
+    articles = json.loads((squad / "train-subset-v1.1.json").read_text())["data"]
+    _write(work / "data" / "qnli-train.jsonl", _qnli(articles))
+    lines = (line.split("\t") for line in (glue / "QNLI" / "dev.tsv").read_text().splitlines()[1:])
+    _write(work / "data" / "qnli-dev.jsonl", ({"text": row[1], "pair": row[2], "label": row[3]} for row in lines))
+    topics = [
+        {"text": question["question"].strip(), "label": article["title"]}
+        for article in articles
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    ]
+    random.Random(0).shuffle(topics)
+    _write(work / "data" / "topics-train.jsonl", topics[1_500:])
+    _write(work / "data" / "topics-dev.jsonl", topics[:1_500])
+
+
+def _qnli(articles: list[Any]) -> Iterator[dict[str, str]]:
+    """Yield question and sentence as QNLI has them: the one with the answer, or the most alike of the others."""
+    draw = random.Random(0)
+    for article in articles:
+        for paragraph in article["paragraphs"]:
+            sentences = [" ".join(part.split()) for part in split_sentences(paragraph["context"], language="en")]
+            for question in paragraph["qas"]:
+                answer = " ".join(question["answers"][0]["text"].split())
+                words = set(question["question"].lower().split())
+                holding = [sentence for sentence in sentences if answer in sentence]
+                others = [sentence for sentence in sentences if answer not in sentence]
+                chosen = holding if draw.random() < 0.5 else others
+                if chosen:
+                    nearest = max(chosen, key=lambda sentence: len(words & set(sentence.lower().split())))
+                    label = "entailment" if chosen is holding else "not_entailment"
+                    yield {"text": question["question"].strip(), "pair": nearest, "label": label}
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
+    """Write JSON lines, unless they are there."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as file:
+            file.writelines((json.dumps(row) + "\n").encode() for row in rows)
