@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,46 @@ def test_padded_attention_and_attention_text_by_text_agree_in_value_and_gradient
     for name, gradient in first_grads.items():
         if gradient is not None and not name.endswith("key.bias"):
             assert (gradient - second_grads[name]).norm() <= 1e-4 * gradient.norm() + 1e-6, name
+
+
+@pytest.mark.parametrize("sharing", ["all", "attention", "none"])
+def test_the_parts_by_themselves_are_the_whole(sharing: str) -> None:
+    encoder, packed = model_of(sharing=sharing).encoder, Packed.from_batch(batch_of([5, 9, 30]))
+    with torch.no_grad():
+        x = encoder.embed(packed)
+        for attention, ffn in encoder.steps():
+            x = encoder.layer(x, packed, attention, ffn)
+        whole = encoder(packed)
+        assert torch.equal(x, whole.states)
+        assert torch.equal(encoder.pool(x, packed), whole.pooled)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("staying", [[0, 2, 4], [3, 1], [2]])
+def test_texts_can_leave_the_batch_between_two_layers(staying: list[int], padded: bool) -> None:
+    encoder, batch = model_of().encoder, batch_of([2, 40, 33, 7, 33])
+    packed = Packed.from_batch(batch, padded=padded)
+    with torch.no_grad():
+        whole = encoder(packed)
+        x = encoder.embed(packed)
+        for number, (attention, ffn) in enumerate(encoder.steps()):
+            if number == 2:
+                packed, tokens = packed.restrict(staying)
+                x = x.index_select(0, tokens)
+            x = encoder.layer(x, packed, attention, ffn)
+        assert packed.lengths == tuple(batch.lengths[staying].tolist())
+        assert (x - whole.states.index_select(0, tokens)).abs().max() <= 1e-5
+        assert (encoder.pool(x, packed) - whole.pooled[staying]).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_some_texts_of_a_batch_are_the_batch_of_these_texts(padded: bool) -> None:
+    batch, texts = batch_of([2, 40, 33, 7, 33]), [4, 0, 3]
+    parts = [slice(start, start + length) for start, length in zip(batch.starts, batch.lengths, strict=True)]
+    alone = pack([batch.token_ids[parts[i]] for i in texts], [batch.segment_ids[parts[i]] for i in texts])
+    some, tokens = Packed.from_batch(batch, padded=padded).restrict(texts)
+    torch.testing.assert_close(asdict(some), asdict(Packed.from_batch(alone, padded=padded)), rtol=0, atol=0)
+    assert batch.token_ids[tokens].tolist() == alone.token_ids.tolist()
 
 
 def test_equal_widths_have_no_projection() -> None:
