@@ -225,6 +225,17 @@ def test_norms_are_computed_in_fp32(dtype: torch.dtype) -> None:
     assert torch.equal(norm(flat), torch.zeros(2, 8, dtype=dtype))
 
 
+def test_a_model_in_double_precision_is_exact_in_it() -> None:
+    x = torch.randn(7, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    expected = (x - x.mean(-1, keepdim=True)) / (x.var(-1, unbiased=False, keepdim=True) + 1e-12).sqrt()
+    assert (LayerNorm(8, eps=1e-12).double()(x) - expected).abs().max() <= 1e-14
+    model, batch = model_of().double(), batch_of([2, 40, 33])
+    with torch.no_grad():
+        one, other = (model(Packed.from_batch(batch, padded=padded)).states for padded in (False, True))
+    assert one.dtype == torch.float64
+    assert (one - other).abs().max() <= 1e-12
+
+
 def test_bf16_autocast_stays_near_fp32() -> None:
     model, batch = model_of(), batch_of([5, 60])
     with torch.no_grad():

@@ -24,10 +24,10 @@ from albert.model.packing import Packed, attend
 
 
 class LayerNorm(nn.LayerNorm):
-    """Normalise in fp32 whatever the input: eps = 1e-12 vanishes in fp16."""
+    """Normalise in fp32 at least, whatever the input: eps = 1e-12 vanishes in fp16."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dtype == torch.float32:
+        if x.dtype in (torch.float32, torch.float64):
             return super().forward(x)
         weight, bias = self.weight.float(), self.bias.float()
         return F.layer_norm(x.float(), self.normalized_shape, weight, bias, self.eps).to(x.dtype)
