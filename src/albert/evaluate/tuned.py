@@ -96,7 +96,7 @@ def _check_outputs(task: AnyTask, name: str, *, predictions: Path | None, submis
 
 
 def _shortened(model: Model, task: AnyTask, length: int) -> AnyTask:
-    positions = model.predictor.model.config.max_position_embeddings
+    positions = model.predictor.engine.config.max_position_embeddings
     if not 16 <= length <= positions:
         raise UsageError(f"--length {length}: must be from 16 to the model's {positions} positions")
     return replace(task, max_length=length)  # type: ignore[type-var]

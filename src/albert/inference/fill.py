@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
+from albert.batch import Said, Wanted
 from albert.errors import DataError
-from albert.model import Albert, Packed
-from albert.model.encoder import Encoded
+from albert.tasks.classification import softmax
 from albert.tasks.task import Example, Feature, join_segments
 from albert.tasks.windows import best_context, window_spans
 from albert.tokenizer import Tokenizer
 from albert.tokenizer.words import MARKER
 
+HEAD = "mlm"
 MASK = "[MASK]"
 
 
@@ -84,17 +84,18 @@ class Fill:
                 features.append(BlankFeature(token_ids, segment_ids, (positions + 1).tolist()))
         return features
 
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[BlankFeature]
-    ) -> Sequence[Any]:
-        """Give the best pieces of each sequence's blanks and their probabilities."""
-        starts = np.cumsum(packed.lengths) - np.array(packed.lengths)
-        places = [start + blank for start, feature in zip(starts, features, strict=True) for blank in feature.blanks]
-        logits = model.mlm_logits(encoded, torch.tensor(places, device=model.device))  # [blanks, V]
-        best = logits.float().softmax(-1).topk(min(self.top, logits.shape[-1]))
-        cuts = np.cumsum([len(feature.blanks) for feature in features])[:-1]
-        indices, values = (np.split(array.cpu().numpy(), cuts) for array in (best.indices, best.values))
-        return list(zip(indices, values, strict=True))
+    def wanted(self, features: Sequence[BlankFeature]) -> Wanted:
+        """Return that the masked-LM head is wanted at the blanks."""
+        return {HEAD: [feature.blanks for feature in features]}
+
+    def outputs(self, feature: BlankFeature, said: Said) -> Any:
+        """Return the best pieces of a sequence's blanks and their probabilities."""
+        (logits,) = said[HEAD]  # [blanks, V]
+        probabilities = softmax(logits)
+        best = np.argpartition(-probabilities, min(self.top, logits.shape[-1]) - 1)[:, : self.top]
+        values = np.take_along_axis(probabilities, best, axis=-1)
+        order = np.argsort(-values, axis=-1)
+        return np.take_along_axis(best, order, axis=-1), np.take_along_axis(values, order, axis=-1)
 
     def decide(self, example: PlainText, features: Sequence[BlankFeature], outputs: Sequence[Any]) -> tuple[Blank, ...]:
         """Put the guesses where the blanks stand in the text."""

@@ -16,6 +16,7 @@ from albert.hardware import find_device
 from albert.inference.embed import Embed, Vector
 from albert.inference.fill import Blank, Fill, PlainText
 from albert.inference.predictor import Decides, Predictor
+from albert.inference.torch_engine import TorchEngine
 from albert.model.folder import load_model
 from albert.model.locate import locate
 from albert.tasks.choice import Choice, ChoiceExample, Chosen
@@ -47,13 +48,13 @@ class Model:
     def __init__(self, predictor: Predictor, *, name: str, task: AnyTask | None, columns: Mapping[str, str]) -> None:
         self.predictor, self.name, self.task = predictor, name, task
         self.columns = columns  # that it was trained on, by role
-        self._longest = min(LONGEST, predictor.model.config.max_position_embeddings)
+        self._longest = min(LONGEST, predictor.engine.config.max_position_embeddings)
 
     @property
     def abilities(self) -> list[str]:
         """List the methods that this model can be asked by."""
         own = [VERBS[self.task.kind]] if self.task is not None else []
-        return [*own, *(["fill"] if "mlm" in self.predictor.model.heads else []), "embed"]
+        return [*own, *(["fill"] if "mlm" in self.predictor.engine.heads else []), "embed"]
 
     @overload
     def classify(self, text: str, pair: str | None = None) -> Label | Labels | Number: ...
@@ -130,7 +131,7 @@ class Model:
 
     def filling(self, *, top: int = 3) -> Fill:
         """Give what fills in blanks, for the predictor."""
-        if "mlm" not in self.predictor.model.heads:
+        if "mlm" not in self.predictor.engine.heads:
             raise self._unable("fill")
         if top < 1:
             raise UsageError(f"top={top}: must be 1 at least")
@@ -160,7 +161,7 @@ class Model:
         return self.task
 
     def _unable(self, verb: str) -> UsageError:
-        heads = ", ".join(self.predictor.model.heads) or "none"
+        heads = ", ".join(self.predictor.engine.heads) or "none"
         task = f", for {self.task.kind}" if self.task is not None else ""
         return UsageError(f"{self.name}: can't {verb}: its heads are {heads}{task}: it can {', '.join(self.abilities)}")
 
@@ -179,7 +180,7 @@ def load(name: str | Path, *, device: str | None = None) -> Model:
     model = loaded.model.to(device or find_device())
     remembered = read_task(folder, model.config, list(model.heads))
     return Model(
-        Predictor(model, Tokenizer.load(folder)),
+        Predictor(TorchEngine(model), Tokenizer.load(folder)),
         name=str(name),
         task=remembered.task if remembered else None,
         columns=remembered.columns if remembered else {},

@@ -94,22 +94,12 @@ class Choice(Task[ChoiceExample, ChoiceFeature, Chosen]):
     def loss(
         self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[ChoiceFeature], count: float
     ) -> Tensor:
-        logits = self._logits(model, encoded).view(-1, self.num_choices)
+        logits = model.heads["choice"](encoded.pooled).view(-1, self.num_choices)
         targets = [feature.target for feature in features[:: self.num_choices]]
         return cross_entropy(logits, torch.tensor(targets, device=logits.device), count=count)
 
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[ChoiceFeature]
-    ) -> Sequence[Any]:
-        return list(self._logits(model, encoded).float().cpu().numpy())
-
-    @staticmethod
-    def _logits(model: Albert, encoded: Encoded) -> Tensor:
-        logits: Tensor = model.heads["choice"](encoded.pooled).squeeze(-1)  # [B]
-        return logits
-
     def decide(self, example: ChoiceExample, features: Sequence[ChoiceFeature], outputs: Sequence[Any]) -> Chosen:
-        probabilities = softmax(np.array(outputs))
+        probabilities = softmax(np.concatenate(outputs))
         choice = int(probabilities.argmax())
         return Chosen(choice, example.choices[choice], tuple(probabilities.tolist()))
 

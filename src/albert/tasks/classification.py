@@ -85,23 +85,14 @@ class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
             token_ids, segment_ids = join_segments(tokenizer, *pair)
         return [TextFeature(token_ids, segment_ids, example.target)]
 
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TextFeature]
-    ) -> Sequence[Any]:
-        return list(self._logits(model, encoded).float().cpu().numpy())
-
     def loss(
         self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TextFeature], count: float
     ) -> Tensor:
-        return self._loss(self._logits(model, encoded), [feature.target for feature in features], count=count)
+        logits = model.heads["classifier"](encoded.pooled)  # [B, labels]
+        return self._loss(logits, [feature.target for feature in features], count=count)
 
     @abstractmethod
     def _loss(self, logits: Tensor, targets: Sequence[Any], *, count: float) -> Tensor: ...
-
-    @staticmethod
-    def _logits(model: Albert, encoded: Encoded) -> Tensor:
-        logits: Tensor = model.heads["classifier"](encoded.pooled)  # [B, labels]
-        return logits
 
 
 @dataclass(frozen=True)
@@ -249,7 +240,7 @@ class Regression(_OnPooled[Number]):
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """Turn logits into probabilities."""
-    powers = np.exp(logits.astype(np.float64) - logits.max())
-    result: np.ndarray = powers / powers.sum()
+    """Return the logits of classes, in the last dimension, as probabilities."""
+    powers = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    result: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
     return result

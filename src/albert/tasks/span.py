@@ -19,11 +19,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from albert.batch import Said, Wanted
 from albert.errors import UsageError, did_you_mean
 from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
-from albert.model.heads import IMPOSSIBLE, ConditionalSpanHead
+from albert.model.heads import IMPOSSIBLE
 from albert.model.losses import conditional_span_loss, span_loss
 from albert.tasks.answer_scores import best_threshold, score_answer
 from albert.tasks.candidates import Candidate, distinct, spans_of_beam, spans_of_logits
@@ -121,18 +122,16 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
         impossible = torch.tensor([feature.impossible for feature in features], device=model.device)
         return conditional_span_loss(scores, starts, ends, impossible, count=count)
 
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[Window]
-    ) -> Sequence[tuple[np.ndarray, ...]]:
+    def wanted(self, features: Sequence[Window]) -> Wanted:
         if self.head == PLAIN:
-            logits = model.heads[PLAIN](encoded.states).float().cpu()  # [T, 2]
-            return [(part[:, 0].numpy(), part[:, 1].numpy()) for part in logits.split(list(packed.lengths))]
-        head = model.heads[CONDITIONAL]
-        assert isinstance(head, ConditionalSpanHead)
-        beam = head.beam(encoded.states, packed, allowed=_allowed(features, model.device))
-        values = (beam.start_scores, beam.starts, beam.end_scores, beam.ends, beam.no_answer)
-        arrays = [(value.float() if value.is_floating_point() else value).cpu().numpy() for value in values]
-        return list(zip(*arrays, strict=True))
+            return {PLAIN: "tokens"}
+        return {CONDITIONAL: [np.flatnonzero(feature.allowed).tolist() for feature in features]}
+
+    def outputs(self, feature: Window, said: Said) -> tuple[np.ndarray, ...]:
+        if self.head == CONDITIONAL:
+            return said[CONDITIONAL]
+        (logits,) = said[PLAIN]  # [tokens, 2]
+        return logits[:, 0], logits[:, 1]
 
     def decide(self, example: QuestionExample, features: Sequence[Window], outputs: Sequence[Any]) -> Answer:
         windows = list(zip(features, outputs, strict=True))

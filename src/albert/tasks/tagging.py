@@ -20,10 +20,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from albert.batch import Said, Wanted, places_of
 from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
 from albert.model.losses import cross_entropy
+from albert.tasks.classification import softmax
 from albert.tasks.tag_spans import has_spans, span_scores, spans_of
 from albert.tasks.task import Example, Feature, Task, join_segments
 from albert.tasks.windows import best_context, window_spans
@@ -138,24 +140,17 @@ class Tagging(Task[TagExample, TagFeature, Tagged]):
         self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TagFeature], count: float
     ) -> Tensor:
         targets = [target for feature in features for target in feature.targets or ()]
-        logits = self._logits(model, packed, encoded, features=features)
+        places = places_of(packed.lengths, [feature.positions for feature in features])
+        chosen = torch.from_numpy(places).to(encoded.states.device)
+        logits = model.heads["tags"](encoded.states.index_select(0, chosen))  # [words that are decided, labels]
         return cross_entropy(logits, torch.tensor(targets, device=logits.device, dtype=torch.long), count=count)
 
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TagFeature]
-    ) -> Sequence[Any]:
-        probabilities = self._logits(model, packed, encoded, features=features).float().softmax(-1).cpu().numpy()
-        return np.split(probabilities, np.cumsum([len(feature.positions) for feature in features])[:-1])
+    def wanted(self, features: Sequence[TagFeature]) -> Wanted:
+        return {self.head: [feature.positions for feature in features]}
 
-    @staticmethod
-    def _logits(model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TagFeature]) -> Tensor:
-        """Score the tags of the words that are decided: [words, labels]."""
-        lengths = np.array(packed.lengths)
-        starts = np.cumsum(lengths) - lengths
-        places = [start + position for start, f in zip(starts, features, strict=True) for position in f.positions]
-        chosen = torch.tensor(places, device=encoded.states.device, dtype=torch.long)
-        logits: Tensor = model.heads["tags"](encoded.states.index_select(0, chosen))
-        return logits
+    def outputs(self, feature: TagFeature, said: Said) -> Any:
+        (logits,) = said[self.head]  # [words that are decided here, labels]
+        return softmax(logits)
 
     def decide(self, example: TagExample, features: Sequence[TagFeature], outputs: Sequence[Any]) -> Tagged:
         probabilities = np.concatenate(outputs)  # [words, labels]

@@ -2,8 +2,9 @@
 
 A new task is one small class. An example is whatever the task reads (a pair of texts, a question with its passage);
 it becomes one or several sequences for the encoder (windows, choices). The training loop asks a task for losses, the
-predictor asks it for outputs and decisions, and evaluation scores the predictor's decisions: there is one inference
-path. A task never touches files, batches or devices: readers make examples, the loop and the predictor make batches.
+predictor asks it which heads it wants to hear and for decisions, and evaluation scores the predictor's decisions:
+there is one inference path. In it a task sees plain arrays, whatever runs the model. A task never touches files,
+batches or devices: readers make examples, the loop and the predictor make batches.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from torch import Tensor
 
-from albert.batch import Batch, pack
+from albert.batch import Batch, Said, Wanted, pack
 from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
@@ -82,11 +83,14 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     ) -> Tensor:
         """Sum the losses of some sequences, divided by the global count."""
 
-    @abstractmethod
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[FeatureT]
-    ) -> Sequence[Any]:
-        """Give what a decision needs of each sequence, as NumPy or plain values."""
+    def wanted(self, features: Sequence[FeatureT]) -> Wanted:
+        """Return which heads a decision needs, and at which positions of these sequences: its own at [CLS]."""
+        return {self.head: "class"}
+
+    def outputs(self, feature: FeatureT, said: Said) -> Any:
+        """Return what a decision needs of a sequence, from what the wanted heads say of it: all that its own says."""
+        (output,) = said[self.head]
+        return output
 
     @abstractmethod
     def decide(self, example: ExampleT, features: Sequence[FeatureT], outputs: Sequence[Any]) -> PredictionT:
