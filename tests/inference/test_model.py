@@ -226,6 +226,13 @@ def test_batches_of_any_size_decide_the_same(make_folder: MakeFolder, tokenizer:
         assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)  # type: ignore[union-attr]
 
 
+def test_a_method_that_no_task_has_is_no_attribute(make_folder: MakeFolder) -> None:
+    model = albert.load(make_folder(task=SENTIMENT))
+    assert not hasattr(model, "grade")
+    with pytest.raises(UsageError, match="can't tag: its heads are classifier, for classification: it can classify"):
+        model.tag("the end")
+
+
 def test_importing_albert_loads_no_torch() -> None:
     code = (
         "import albert, sys; assert callable(albert.load); sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"

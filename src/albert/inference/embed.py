@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from albert.batch import STATES, Said, Wanted
 from albert.inference.fill import PlainText
-from albert.tasks.task import Feature, join_segments
+from albert.tasks.task import Feature, Record, join_segments
 from albert.tasks.windows import window_spans
 from albert.tokenizer import Tokenizer
 
@@ -48,3 +48,7 @@ class Embed:
         count = sum(len(feature.token_ids) for feature in features)
         vector: Vector = (np.sum(outputs, axis=0) / count).astype(np.float32)
         return vector
+
+    def record(self, example: PlainText, prediction: Vector) -> Record:
+        """Return a text and its vector."""
+        return {"text": example.text, "vector": [round(float(number), 6) for number in prediction]}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from albert.batch import Said, Wanted
 from albert.errors import DataError
 from albert.tasks.classification import softmax
-from albert.tasks.task import Example, Feature, join_segments
+from albert.tasks.task import Example, Feature, Record, join_segments
 from albert.tasks.windows import best_context, window_spans
 from albert.tokenizer import Tokenizer
 from albert.tokenizer.words import MARKER
@@ -104,6 +104,10 @@ class Fill:
             Blank(match.start(), match.end(), tuple(self._guess(int(i), float(p)) for i, p in zip(*row, strict=True)))
             for match, row in zip(re.finditer(re.escape(MASK), example.text), rows, strict=True)
         )
+
+    def record(self, example: PlainText, prediction: tuple[Blank, ...]) -> Record:
+        """Return a text and the guesses for its blanks."""
+        return {"text": example.text, "blanks": [asdict(blank) for blank in prediction]}
 
     def _guess(self, number: int, probability: float) -> Guess:
         piece = self.pieces[number]
