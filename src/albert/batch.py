@@ -1,4 +1,4 @@
-"""The packed batch: what data makes and the model takes. NumPy only.
+"""The packed batch: what data makes and the model takes; what is wanted of a model, and what it says. NumPy only.
 
 Texts lie end to end in one row of tokens, with their lengths beside it. There is no padding and no mask, so no mask
 can be inverted (transformers' SOP collator hides [MASK] and shows padding). Legend: B texts, T tokens in all,
@@ -7,13 +7,20 @@ P masked positions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+STATES = "states"  # named among heads: the encoder's own states
+
+# Where a head is asked: at the [CLS] of each text, at every token, or at positions of each text counted from its [CLS].
+Positions = Literal["class", "tokens"] | Sequence[Sequence[int]]
+Wanted = Mapping[str, Positions]  # heads by name
+Said = Mapping[str, tuple[npt.NDArray[Any], ...]]  # what each says of one text: float32, or integers that are positions
 
 MICRO_TOKENS = 16_384  # what a micro-batch of training holds at most, where nobody says how many sequences it has
 
@@ -44,6 +51,15 @@ class PretrainingBatch(Batch):
     masked_positions: Ints  # [P] positions in [0, T), ascending
     masked_labels: Ints  # [P] the tokens that stood there
     order_labels: Ints  # [B] 0 in order, 1 swapped, -1 no label
+
+
+def places_of(lengths: Sequence[int] | Ints, positions: Positions) -> Ints:
+    """Return the places [P] in a batch of texts of these lengths that are meant by positions."""
+    starts: Ints = np.cumsum(lengths) - np.asarray(lengths)
+    if isinstance(positions, str):
+        return starts if positions == "class" else np.arange(sum(lengths))
+    counts = [len(own) for own in positions]
+    return np.repeat(starts, counts) + np.concatenate([np.asarray(own, dtype=np.int64) for own in positions])
 
 
 def pack(texts: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None) -> Batch:

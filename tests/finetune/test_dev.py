@@ -15,6 +15,7 @@ from albert.finetune.job import encode_compactly
 from albert.finetune.preparation import prepare
 from albert.finetune.settings import FinetuneSettings
 from albert.inference.predictor import Predictor
+from albert.inference.torch_engine import TorchEngine
 from albert.labelled.request import Opened
 from albert.tasks.classification import Classification, TextExample
 from albert.tasks.span import AnswerText, QuestionExample, SpanTask
@@ -34,7 +35,7 @@ def test_dev_is_encoded_once_and_decided_as_by_prediction_to_the_bit(
     prepared = prepare(opened(), str(model_folder), settings())
     model = prepared.start.build(prepared.task, prepared.settings.tune, seed=3).eval()
     examples = prepared.dev["dev"]
-    plain = list(Predictor(model, prepared.start.tokenizer).predict(prepared.task, examples))
+    plain = list(Predictor(TorchEngine(model), prepared.start.tokenizer).predict(prepared.task, examples))
     encode, encoded = Classification.encode, list[str]()
 
     def count(task: Classification, example: TextExample, tokenizer: Tokenizer) -> object:

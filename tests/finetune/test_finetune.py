@@ -17,6 +17,7 @@ from albert.finetune import Finetuned, FinetunePlan, finetune
 from albert.finetune.settings import FinetuneSettings, TuneSettings
 from albert.finetune.start import Start
 from albert.inference.predictor import Predictor
+from albert.inference.torch_engine import TorchEngine
 from albert.labelled.request import Opened
 from albert.model.folder import load_model
 from albert.tasks.classification import Regression, TextExample
@@ -81,7 +82,7 @@ def test_it_learns_and_leaves_a_run_folder_with_a_model_that_predicts(
     loaded = load_model(out / "model")
     assert loaded.model.config.labels == ("bad", "good")
     assert (loaded.new, loaded.dropped) == ((), ())
-    predictor = Predictor(loaded.model, Tokenizer.load(out / "model"))
+    predictor = Predictor(TorchEngine(loaded.model), Tokenizer.load(out / "model"))
     said = list(predictor.predict(data.task, [TextExample("the ship sat lovely"), TextExample("awful rain")]))
     assert [one.label for one in said] == ["good", "bad"]
 

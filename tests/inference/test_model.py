@@ -221,9 +221,16 @@ def test_batches_of_any_size_decide_the_same(make_folder: MakeFolder, tokenizer:
     folder = make_folder(task=SENTIMENT)
     model = albert.load(folder)
     texts = [" ".join(["the old harbour was quiet"] * (1 + number % 7)) for number in range(40)]
-    small = Model(Predictor(model.predictor.model, tokenizer, batch_tokens=1), name="", task=SENTIMENT, columns={})
+    small = Model(Predictor(model.predictor.engine, tokenizer, batch_tokens=1), name="", task=SENTIMENT, columns={})
     for one, other in zip(model.classify(texts), small.classify(texts), strict=True):
         assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)  # type: ignore[union-attr]
+
+
+def test_a_method_that_no_task_has_is_no_attribute(make_folder: MakeFolder) -> None:
+    model = albert.load(make_folder(task=SENTIMENT))
+    assert not hasattr(model, "grade")
+    with pytest.raises(UsageError, match="can't tag: its heads are classifier, for classification: it can classify"):
+        model.tag("the end")
 
 
 def test_importing_albert_loads_no_torch() -> None:

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from albert.errors import UsageError
-from albert.inference.fill import Blank, Guess, PlainText
-from albert.inference.records import check_output, decide_records, lines_of, output_format, to_record, write_records
+from albert.inference.embed import Embed
+from albert.inference.fill import Blank, Fill, Guess, PlainText
+from albert.inference.records import check_output, decide_records, lines_of, output_format, write_records
 from albert.tasks.candidates import Candidate
-from albert.tasks.choice import ChoiceExample, Chosen
-from albert.tasks.classification import Label, Labels, Number, TextExample
-from albert.tasks.span import Answer, QuestionExample
-from albert.tasks.tagging import TagExample, Tagged, TaggedSpan, TaggedWord
+from albert.tasks.choice import Choice, ChoiceExample, Chosen
+from albert.tasks.classification import Classification, Label, Labels, MultiLabel, Number, Regression, TextExample
+from albert.tasks.span import Answer, QuestionExample, SpanTask
+from albert.tasks.tagging import TagExample, Tagged, TaggedSpan, TaggedWord, Tagging
 
 RECORDS = [
     {"text": 'a "b", c\td\ne', "label": "x", "probability": 0.5, "probabilities": {"x": 0.5, "é": 0.5}},
@@ -28,45 +29,38 @@ RECORDS = [
 
 def test_every_kind_of_decision_has_its_record() -> None:
     text = TextExample("a text")
-    assert to_record(text, Label("x", {"x": 0.9, "y": 0.1})) == {
+    assert Classification(("x", "y")).record(text, Label("x", {"x": 0.9, "y": 0.1})) == {
         "text": "a text", "label": "x", "probability": 0.9, "probabilities": {"x": 0.9, "y": 0.1},
     }  # fmt: skip
-    assert to_record(TextExample("a", "b"), Labels(("x",), {"x": 0.9})) == {
+    assert MultiLabel(("x",)).record(TextExample("a", "b"), Labels(("x",), {"x": 0.9})) == {
         "text": "a", "pair": "b", "labels": ["x"], "probabilities": {"x": 0.9},
     }  # fmt: skip
-    assert to_record(text, Number(2.5)) == {"text": "a text", "value": 2.5}
-    assert to_record(ChoiceExample("p", "Who?", ("a", "b")), Chosen(1, "b", (0.2, 0.8))) == {
+    assert Regression().record(text, Number(2.5)) == {"text": "a text", "value": 2.5}
+    assert Choice().record(ChoiceExample("p", "Who?", ("a", "b")), Chosen(1, "b", (0.2, 0.8))) == {
         "question": "Who?", "choice": 1, "answer": "b", "probability": 0.8, "probabilities": [0.2, 0.8],
     }  # fmt: skip
-    assert to_record(PlainText("x"), np.array([0.12345678, 1], dtype=np.float64))["vector"] == [0.123457, 1.0]
+    assert Embed(16).record(PlainText("x"), np.array([0.12345678, 1], dtype=np.float64))["vector"] == [0.123457, 1.0]
     blank = Blank(2, 8, (Guess("b", "▁b", 0.7),))
-    assert to_record(PlainText("a [MASK]"), (blank,))["blanks"][0]["guesses"][0]["probability"] == 0.7
+    assert Fill((), 16).record(PlainText("a [MASK]"), (blank,))["blanks"][0]["guesses"][0]["probability"] == 0.7
 
 
 def test_an_answer_keeps_its_best_candidates_and_the_id_of_its_question() -> None:
     candidates = tuple(Candidate(f"c{i}", i, i + 1, -float(i), 0.1) for i in range(9))
     answer = Answer("c0", 0, 1, 0.6, 0.1, -3.0, candidates)
-    record = to_record(QuestionExample("Who?", "passage", id="q7"), answer)
+    record = SpanTask().record(QuestionExample("Who?", "passage", id="q7"), answer)
     assert list(record)[:3] == ["id", "question", "answer"]
     assert (record["answer"], record["start"], record["end"], record["no_answer"]) == ("c0", 0, 1, 0.1)
     assert [one["text"] for one in record["candidates"]] == ["c0", "c1", "c2", "c3", "c4"]
-    assert "id" not in to_record(QuestionExample("Who?", "passage"), answer)
+    assert "id" not in SpanTask().record(QuestionExample("Who?", "passage"), answer)
 
 
 def test_tags_come_with_the_text_that_their_places_are_of() -> None:
     given = Tagged((TaggedWord("Ann", "B-PER", 0.8, 0, 3),), (TaggedSpan("Ann", "PER", 0.8, 0, 3),))
-    record = to_record(TagExample(("Ann", "left"), text="Ann left!"), given)
+    record = Tagging(("O", "B-PER")).record(TagExample(("Ann", "left"), text="Ann left!"), given)
     assert record["text"] == "Ann left!"
     assert record["spans"] == [{"text": "Ann", "type": "PER", "probability": 0.8, "start": 0, "end": 3}]
     assert record["words"][0]["tag"] == "B-PER"
-    assert to_record(TagExample(("Ann", "left")), given)["text"] == "Ann left"
-
-
-def test_what_has_no_record_is_a_defect_that_is_named() -> None:
-    with pytest.raises(TypeError, match="no record for int"):
-        to_record(TextExample("a"), 3)
-    with pytest.raises(TypeError, match="no record for str"):
-        to_record("a", Number(1.0))
+    assert Tagging(("O", "B-PER")).record(TagExample(("Ann", "left")), given)["text"] == "Ann left"
 
 
 def test_a_stream_is_decided_as_it_comes_with_each_input_beside_its_decision() -> None:
@@ -83,7 +77,7 @@ def test_a_stream_is_decided_as_it_comes_with_each_input_beside_its_decision() -
                 yield Number(float(ord(one.text)))
                 yield Number(float(ord(other.text)))
 
-    records = decide_records(InPairs(), None, examples())  # type: ignore[arg-type]
+    records = decide_records(InPairs(), Regression(), examples())  # type: ignore[arg-type]
     assert next(records) == {"text": "a", "value": 97.0}
     assert taken == ["a", "b"]
     assert [record["text"] for record in records] == ["b", "c", "d"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,46 @@ def test_padded_attention_and_attention_text_by_text_agree_in_value_and_gradient
             assert (gradient - second_grads[name]).norm() <= 1e-4 * gradient.norm() + 1e-6, name
 
 
+@pytest.mark.parametrize("sharing", ["all", "attention", "none"])
+def test_the_parts_by_themselves_are_the_whole(sharing: str) -> None:
+    encoder, packed = model_of(sharing=sharing).encoder, Packed.from_batch(batch_of([5, 9, 30]))
+    with torch.no_grad():
+        x = encoder.embed(packed)
+        for attention, ffn in encoder.steps():
+            x = encoder.layer(x, packed, attention, ffn)
+        whole = encoder(packed)
+        assert torch.equal(x, whole.states)
+        assert torch.equal(encoder.pool(x, packed), whole.pooled)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("staying", [[0, 2, 4], [3, 1], [2]])
+def test_texts_can_leave_the_batch_between_two_layers(staying: list[int], padded: bool) -> None:
+    encoder, batch = model_of().encoder, batch_of([2, 40, 33, 7, 33])
+    packed = Packed.from_batch(batch, padded=padded)
+    with torch.no_grad():
+        whole = encoder(packed)
+        x = encoder.embed(packed)
+        for number, (attention, ffn) in enumerate(encoder.steps()):
+            if number == 2:
+                packed, tokens = packed.restrict(staying)
+                x = x.index_select(0, tokens)
+            x = encoder.layer(x, packed, attention, ffn)
+        assert packed.lengths == tuple(batch.lengths[staying].tolist())
+        assert (x - whole.states.index_select(0, tokens)).abs().max() <= 1e-5
+        assert (encoder.pool(x, packed) - whole.pooled[staying]).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_some_texts_of_a_batch_are_the_batch_of_these_texts(padded: bool) -> None:
+    batch, texts = batch_of([2, 40, 33, 7, 33]), [4, 0, 3]
+    parts = [slice(start, start + length) for start, length in zip(batch.starts, batch.lengths, strict=True)]
+    alone = pack([batch.token_ids[parts[i]] for i in texts], [batch.segment_ids[parts[i]] for i in texts])
+    some, tokens = Packed.from_batch(batch, padded=padded).restrict(texts)
+    torch.testing.assert_close(asdict(some), asdict(Packed.from_batch(alone, padded=padded)), rtol=0, atol=0)
+    assert batch.token_ids[tokens].tolist() == alone.token_ids.tolist()
+
+
 def test_equal_widths_have_no_projection() -> None:
     assert model_of(embedding_size=32).encoder.projection is None
     assert model_of().encoder.projection is not None
@@ -182,6 +223,17 @@ def test_norms_are_computed_in_fp32(dtype: torch.dtype) -> None:
     flat = torch.full((2, 8), 3.0, dtype=dtype)  # no variance: in fp16 eps is 0 and the norm would be NaN
     assert norm(flat).dtype == dtype
     assert torch.equal(norm(flat), torch.zeros(2, 8, dtype=dtype))
+
+
+def test_a_model_in_double_precision_is_exact_in_it() -> None:
+    x = torch.randn(7, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    expected = (x - x.mean(-1, keepdim=True)) / (x.var(-1, unbiased=False, keepdim=True) + 1e-12).sqrt()
+    assert (LayerNorm(8, eps=1e-12).double()(x) - expected).abs().max() <= 1e-14
+    model, batch = model_of().double(), batch_of([2, 40, 33])
+    with torch.no_grad():
+        one, other = (model(Packed.from_batch(batch, padded=padded)).states for padded in (False, True))
+    assert one.dtype == torch.float64
+    assert (one - other).abs().max() <= 1e-12
 
 
 def test_bf16_autocast_stays_near_fp32() -> None:

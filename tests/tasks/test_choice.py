@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from albert.inference.predictor import Predictor
+from albert.inference.torch_engine import TorchEngine
 from albert.model import Albert, AlbertConfig, Packed, new_model
 from albert.tasks.choice import QUESTION_TOKENS, Choice, ChoiceExample, Chosen
 from albert.tasks.task import batch_of
@@ -92,8 +93,10 @@ def test_any_number_of_choices_can_be_decided_and_results_do_not_depend_on_the_b
 ) -> None:
     task = Choice()
     examples = [ChoiceExample(PASSAGE, QUESTION, CHOICES[: 2 + number % 3]) for number in range(7)]
-    together = list(Predictor(model, tokenizer).predict(task, examples))
-    alone = [next(Predictor(model, tokenizer, batch_tokens=1).predict(task, [example])) for example in examples]
+    together = list(Predictor(TorchEngine(model), tokenizer).predict(task, examples))
+    alone = [
+        next(Predictor(TorchEngine(model), tokenizer, batch_tokens=1).predict(task, [example])) for example in examples
+    ]
     for example, one, other in zip(examples, together, alone, strict=True):
         assert sum(one.probabilities) == pytest.approx(1)
         assert len(one.probabilities) == len(example.choices)

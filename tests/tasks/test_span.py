@@ -13,6 +13,7 @@ import torch
 
 from albert.errors import UsageError
 from albert.inference.predictor import Predictor
+from albert.inference.torch_engine import TorchEngine
 from albert.model import AlbertConfig, Packed, new_model
 from albert.model.folder import save_model
 from albert.tasks.span import CONDITIONAL, PLAIN, Answer, AnswerText, QuestionExample, SpanTask
@@ -134,7 +135,7 @@ def test_an_empty_passage_has_no_answer() -> None:
     for head in (PLAIN, CONDITIONAL):
         task = SpanTask(head=head, max_length=32)
         model = new_model(CONFIG, (head,), seed=1)
-        [answer] = Predictor(model, TOKENIZER).predict(task, [QuestionExample("who", "  ")])
+        [answer] = Predictor(TorchEngine(model), TOKENIZER).predict(task, [QuestionExample("who", "  ")])
         assert (answer.text, answer.start, answer.candidates) == ("", None, ())
         assert math.isfinite(answer.null_odds)
 
@@ -171,14 +172,14 @@ def test_a_small_model_learns_to_answer(head: str, unanswerable: bool) -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.2 * losses[0]
-    predictions = list(Predictor(model, TOKENIZER).predict(task, examples))
+    predictions = list(Predictor(TorchEngine(model), TOKENIZER).predict(task, examples))
     settled = task.settled(examples, predictions)
     scores = settled.score(examples, [settled.decided(prediction) for prediction in predictions])
     assert scores["f1"] > 0.9
     if unanswerable:
         again = SpanTask(**settled.remembered())
         assert again == settled
-        decided = list(Predictor(model, TOKENIZER).predict(again, examples))
+        decided = list(Predictor(TorchEngine(model), TOKENIZER).predict(again, examples))
         assert again.score(examples, decided) == pytest.approx(scores)
         assert np.mean([answer.text == "" for answer in decided]) == pytest.approx(0.4, abs=0.15)
 

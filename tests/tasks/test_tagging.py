@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from albert.inference.predictor import Predictor
+from albert.inference.torch_engine import TorchEngine
 from albert.model import Albert, AlbertConfig, Packed, new_model
 from albert.tasks.tagging import TagExample, Tagged, TaggedWord, Tagging, split_words
 from albert.tasks.task import batch_of
@@ -83,7 +84,7 @@ def test_words_and_spans_have_their_characters_in_the_text() -> None:
 
 @pytest.mark.parametrize("text", ["", " \n ", "🙂", "Paris " * 3000])
 def test_any_text_is_tagged(model: Albert, tokenizer: Tokenizer, text: str) -> None:
-    (tagged,) = Predictor(model, tokenizer).predict(Tagging(LABELS, max_length=64), [split_words(text)])
+    (tagged,) = Predictor(TorchEngine(model), tokenizer).predict(Tagging(LABELS, max_length=64), [split_words(text)])
     assert len(tagged.words) == len(text.split())
     assert all(0.25 <= word.probability <= 1 for word in tagged.words)
 

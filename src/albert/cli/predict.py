@@ -20,7 +20,7 @@ from albert.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from albert.inference.model import Model
-    from albert.inference.records import Record
+    from albert.tasks.task import Record
     from albert.text.documents import ReadReport
 
 OTHERS = ("fill", "embed")  # what a model can do besides its own task
@@ -62,8 +62,7 @@ def predict(
     what = _what(loaded, task)
     decides = _decides(loaded, what, top=top)
     if path is None and source != "-":
-        _check_extras(loaded, what, pair=pair, question=question, choices=choice or [])
-        example = _example(what, source, pair=pair, question=question, choices=choice or [])
+        example = _example(loaded, what, source, pair=pair, question=question, choices=choice or [])
         _finish(decide_records(loaded.predictor, decides, [example]), out, one=True, json_=json_)
         return
     if pair is not None or question is not None or choice:
@@ -113,43 +112,20 @@ def _decides(model: Model, what: str, *, top: int) -> Any:
     return model.task
 
 
-def _example(what: str, text: str, *, pair: str | None, question: str | None, choices: list[str]) -> Any:
-    """Make an example of what the command line says."""
+def _example(model: Model, what: str, text: str, *, pair: str | None, question: str | None, choices: list[str]) -> Any:
+    """Make an example of what the command line says; refuse what the task has no use for, and one text for a pair."""
     from albert.inference.fill import PlainText
-    from albert.tasks.choice import ChoiceExample
-    from albert.tasks.classification import TextExample
-    from albert.tasks.span import QuestionExample
-    from albert.tasks.tagging import split_words
 
-    match what:
-        case "fill" | "embed":
-            return PlainText(text)
-        case "span":
-            if question is None:
-                raise UsageError("--question is missing: the model answers a question about the text")
-            return QuestionExample(question, text)
-        case "choice":
-            if question is None or len(choices) < 2:
-                raise UsageError("--question and two or more --choice are needed: the model chooses between answers")
-            return ChoiceExample(text, question, tuple(choices))
-        case "tagging":
-            return split_words(text)
-    return TextExample(text, pair)
-
-
-def _check_extras(model: Model, what: str, *, pair: str | None, question: str | None, choices: list[str]) -> None:
-    """Refuse what the task has no use for, and one text where it was trained on two."""
-    from albert.labelled.targets import KINDS
-
-    for option, given, users in (
-        ("--pair", pair is not None, KINDS),
-        ("--question", question is not None, ("span", "choice")),
-        ("--choice", bool(choices), ("choice",)),
-    ):
-        if given and what not in users:
-            raise UsageError(f"{option}: {what} has no use for it: leave it out")
-    if what in KINDS and (problem := model.pair_problem(given=pair is not None)):
+    task = None if what in OTHERS else model.task
+    options = task.options if task is not None else ()
+    for option, given in (("pair", pair is not None), ("question", question is not None), ("choice", bool(choices))):
+        if given and option not in options:
+            raise UsageError(f"--{option}: {what} has no use for it: leave it out")
+    if task is None:
+        return PlainText(text)
+    if "pair" in options and (problem := model.pair_problem(given=pair is not None)):
         raise UsageError(f"{model.name} {problem} (--pair)")
+    return task.example(text, pair=pair, question=question, choices=choices)
 
 
 def _say(report: ReadReport, path: Path, name: str) -> None:

@@ -14,14 +14,14 @@ from pathlib import Path
 from albert.errors import DataError, UsageError
 from albert.evaluate.scoring import Decided, Observe, score_splits
 from albert.inference.model import Model, load
-from albert.inference.records import FORMATS, Record, check_output, to_record, write_records
+from albert.inference.records import FORMATS, check_output, write_records
 from albert.labelled.catalog import open_data
 from albert.labelled.glue import LAYOUTS
 from albert.labelled.glue_submission import write_submission
 from albert.labelled.request import DataRequest, Opened
 from albert.labelled.squad import write_predictions
 from albert.tasks.span import QuestionExample
-from albert.tasks.task import AnyTask
+from albert.tasks.task import AnyTask, Record
 
 TRIED = 64  # examples that are timed for a dry run
 
@@ -74,7 +74,7 @@ def evaluate_task(
     if dry_run:
         return _plan(name, model, opened, submission=submission is not None)
     decided = score_splits(model.predictor, opened.task, opened.splits, test=submission is not None, observe=observe)
-    written = _write_predictions(predictions, decided) if predictions is not None else None
+    written = _write_predictions(predictions, opened.task, decided) if predictions is not None else None
     submitted = _write_submission(submission, opened, decided) if submission is not None else []
     return TaskScores(
         name,
@@ -96,7 +96,7 @@ def _check_outputs(task: AnyTask, name: str, *, predictions: Path | None, submis
 
 
 def _shortened(model: Model, task: AnyTask, length: int) -> AnyTask:
-    positions = model.predictor.model.config.max_position_embeddings
+    positions = model.predictor.engine.config.max_position_embeddings
     if not 16 <= length <= positions:
         raise UsageError(f"--length {length}: must be from 16 to the model's {positions} positions")
     return replace(task, max_length=length)  # type: ignore[type-var]
@@ -114,20 +114,20 @@ def _plan(name: str, model: Model, opened: Opened, *, submission: bool) -> TaskP
     return TaskPlan(name, opened.name, opened.fingerprint, counts, round(seconds, 1), tuple(opened.notes))
 
 
-def _write_predictions(path: Path, decided: Mapping[str, Decided]) -> tuple[Path, ...]:
+def _write_predictions(path: Path, task: AnyTask, decided: Mapping[str, Decided]) -> tuple[Path, ...]:
     """Write decisions as records; without a suffix, those of questions in SQuAD's own format into a folder."""
     first = next(iter(decided.values()))
     if not path.suffix and isinstance(first.examples[0], QuestionExample):
         null_odds = any(not example.answers for example in first.examples)
         return tuple(write_predictions(path, first.examples, first.predictions, null_odds=null_odds))
-    write_records(path, _records(decided))
+    write_records(path, _records(task, decided))
     return (path,)
 
 
-def _records(decided: Mapping[str, Decided]) -> Iterator[Record]:
+def _records(task: AnyTask, decided: Mapping[str, Decided]) -> Iterator[Record]:
     for name, own in decided.items():
         for example, prediction in zip(own.examples, own.predictions, strict=True):
-            record = to_record(example, prediction)
+            record = task.record(example, prediction)
             yield {"set": name} | record if len(decided) > 1 else record
 
 

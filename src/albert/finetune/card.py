@@ -11,15 +11,6 @@ from albert.finetune.preparation import Prepared
 from albert.finetune.settings import FinetuneSettings
 
 MAX_LABELS_SHOWN = 20
-CALLS = {
-    "span": ('answer("Who came?", "A man came.")', '"A man came." --question "Who came?"'),
-    "choice": (
-        'choose("Who came?", ["a man", "a dog"], "A man came.")',
-        '"A man came." --question "Who came?" --choice "a man" --choice "a dog"',
-    ),
-    "tagging": ('tag("A man came.")', '"A man came."'),
-}
-USUAL_CALL = ('classify("A man came.")', '"A man came."')
 
 
 def model_card(
@@ -45,7 +36,7 @@ def model_card(
     ]
     if summary is not None:
         lines.append(_spread(summary))
-    lines.append(_use(task.kind))
+    lines.append(_use(*task.usage))
     lines += [
         f"- started from: {prepared.model} (weights sha256 {prepared.start.fingerprint})",
         f"- data: {prepared.items.examples:,} training examples, fingerprint {prepared.data}",
@@ -57,9 +48,8 @@ def model_card(
     return "\n".join(lines)
 
 
-def _use(kind: str) -> str:
+def _use(call: str, words: str) -> str:
     """Show how to use the model, from Python and from a shell."""
-    call, words = CALLS.get(kind, USUAL_CALL)
     return (
         f'```python\nimport albert\n\nmodel = albert.load("MODEL-FOLDER")\nmodel.{call}\n```\n\n'
         f"```sh\nalbert predict MODEL-FOLDER {words}\nalbert predict MODEL-FOLDER FILE --out decisions.jsonl\n```\n"

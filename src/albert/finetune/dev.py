@@ -13,6 +13,7 @@ from typing import Any
 from albert.finetune.job import encode_compactly
 from albert.finetune.preparation import Prepared
 from albert.inference.predictor import Predictor
+from albert.inference.torch_engine import TorchEngine
 from albert.model import Albert
 from albert.report.decisions import keep_decisions
 from albert.tasks.task import AnyTask
@@ -24,7 +25,7 @@ class DevScores:
 
     def __init__(self, model: Albert, prepared: Prepared, *, world: World) -> None:
         tokenizer = prepared.start.tokenizer
-        self._predictor, self._dev = Predictor(model, tokenizer), prepared.dev
+        self._predictor, self._dev = Predictor(TorchEngine(model), tokenizer), prepared.dev
         self._task, self._world, self._baseline = prepared.task, world, prepared.baseline
         self._encoded = {
             name: [

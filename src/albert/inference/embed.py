@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from albert.batch import STATES, Said, Wanted
 from albert.inference.fill import PlainText
-from albert.model import Albert, Packed
-from albert.model.encoder import Encoded
-from albert.tasks.task import Feature, join_segments
+from albert.tasks.task import Feature, Record, join_segments
 from albert.tasks.windows import window_spans
 from albert.tokenizer import Tokenizer
 
@@ -36,12 +34,21 @@ class Embed:
         windows = window_spans(len(ids), room=room, stride=room, overlap=0)
         return [Feature(*join_segments(tokenizer, ids[window.start : window.end])) for window in windows]
 
-    def outputs(self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[Feature]) -> Sequence[Any]:
-        """Give the sum of each sequence's states."""
-        return [states.sum(0).cpu().numpy() for states in torch.split(encoded.states.float(), list(packed.lengths))]
+    def wanted(self, features: Sequence[Feature]) -> Wanted:
+        """Return that the states of all tokens are wanted."""
+        return {STATES: "tokens"}
+
+    def outputs(self, feature: Feature, said: Said) -> Any:
+        """Return the sum of a sequence's states."""
+        (states,) = said[STATES]
+        return states.sum(axis=0, dtype=np.float64)
 
     def decide(self, example: PlainText, features: Sequence[Feature], outputs: Sequence[Any]) -> Vector:
         """Take the mean."""
         count = sum(len(feature.token_ids) for feature in features)
         vector: Vector = (np.sum(outputs, axis=0) / count).astype(np.float32)
         return vector
+
+    def record(self, example: PlainText, prediction: Vector) -> Record:
+        """Return a text and its vector."""
+        return {"text": example.text, "vector": [round(float(number), 6) for number in prediction]}

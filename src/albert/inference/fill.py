@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
+from albert.batch import Said, Wanted
 from albert.errors import DataError
-from albert.model import Albert, Packed
-from albert.model.encoder import Encoded
-from albert.tasks.task import Example, Feature, join_segments
+from albert.tasks.classification import softmax
+from albert.tasks.task import Example, Feature, Record, join_segments
 from albert.tasks.windows import best_context, window_spans
 from albert.tokenizer import Tokenizer
 from albert.tokenizer.words import MARKER
 
+HEAD = "mlm"
 MASK = "[MASK]"
 
 
@@ -84,17 +84,18 @@ class Fill:
                 features.append(BlankFeature(token_ids, segment_ids, (positions + 1).tolist()))
         return features
 
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[BlankFeature]
-    ) -> Sequence[Any]:
-        """Give the best pieces of each sequence's blanks and their probabilities."""
-        starts = np.cumsum(packed.lengths) - np.array(packed.lengths)
-        places = [start + blank for start, feature in zip(starts, features, strict=True) for blank in feature.blanks]
-        logits = model.mlm_logits(encoded, torch.tensor(places, device=model.device))  # [blanks, V]
-        best = logits.float().softmax(-1).topk(min(self.top, logits.shape[-1]))
-        cuts = np.cumsum([len(feature.blanks) for feature in features])[:-1]
-        indices, values = (np.split(array.cpu().numpy(), cuts) for array in (best.indices, best.values))
-        return list(zip(indices, values, strict=True))
+    def wanted(self, features: Sequence[BlankFeature]) -> Wanted:
+        """Return that the masked-LM head is wanted at the blanks."""
+        return {HEAD: [feature.blanks for feature in features]}
+
+    def outputs(self, feature: BlankFeature, said: Said) -> Any:
+        """Return the best pieces of a sequence's blanks and their probabilities."""
+        (logits,) = said[HEAD]  # [blanks, V]
+        probabilities = softmax(logits)
+        best = np.argpartition(-probabilities, min(self.top, logits.shape[-1]) - 1)[:, : self.top]
+        values = np.take_along_axis(probabilities, best, axis=-1)
+        order = np.argsort(-values, axis=-1)
+        return np.take_along_axis(best, order, axis=-1), np.take_along_axis(values, order, axis=-1)
 
     def decide(self, example: PlainText, features: Sequence[BlankFeature], outputs: Sequence[Any]) -> tuple[Blank, ...]:
         """Put the guesses where the blanks stand in the text."""
@@ -103,6 +104,10 @@ class Fill:
             Blank(match.start(), match.end(), tuple(self._guess(int(i), float(p)) for i, p in zip(*row, strict=True)))
             for match, row in zip(re.finditer(re.escape(MASK), example.text), rows, strict=True)
         )
+
+    def record(self, example: PlainText, prediction: tuple[Blank, ...]) -> Record:
+        """Return a text and the guesses for its blanks."""
+        return {"text": example.text, "blanks": [asdict(blank) for blank in prediction]}
 
     def _guess(self, number: int, probability: float) -> Guess:
         piece = self.pieces[number]

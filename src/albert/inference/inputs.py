@@ -17,11 +17,10 @@ from typing import IO
 
 from albert.errors import DataError
 from albert.inference.fill import PlainText
-from albert.inference.model import Model
+from albert.inference.model import Model, is_pair
 from albert.labelled.catalog import read_inputs
 from albert.labelled.detection import find_columns
 from albert.labelled.rows import FORMATS, read_rows
-from albert.tasks.classification import TextExample
 from albert.tasks.task import Example
 from albert.text.documents import ReadReport
 from albert.text.sources import source_of
@@ -32,7 +31,7 @@ def read_examples(model: Model, path: Path, told: Mapping[str, str], report: Rea
     assert model.task is not None, "the caller has asked whether the model has a task"
     examples = read_inputs(model.task, path, _known_columns(model.columns, path) | dict(told), report)
     first = next(examples, None)
-    if isinstance(first, TextExample) and (problem := model.pair_problem(given=first.pair is not None)):
+    if first is not None and (problem := model.pair_problem(given=is_pair(first))):
         raise DataError(f"{first.place}: {model.name} {problem} (--columns text=NAME, and pair=NAME for two)")
     return chain([] if first is None else [first], examples)
 

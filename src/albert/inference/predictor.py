@@ -2,7 +2,8 @@
 
 Examples are taken a window at a time, so memory is constant on a stream of any length. Within a window their sequences
 are sorted by length and packed into batches of about equal token counts; decisions come out in the order that the
-examples came in. Knows how something is decided (every Task says so), and nothing of where examples come from.
+examples came in. Knows how something is decided (every Task says so), and nothing of where examples come from or what
+runs the model (an engine).
 """
 
 from __future__ import annotations
@@ -10,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-import torch
-
-from albert.model import Albert, Packed
-from albert.model.encoder import Encoded
+from albert.batch import Said, Wanted
+from albert.inference.engine import Engine
 from albert.tasks.task import Feature, batch_of
 from albert.tokenizer import Tokenizer
 
@@ -34,20 +33,21 @@ class Decides(Protocol[ExampleIn, FeatureT, PredictionOut]):
     def encode(self, example: ExampleIn, tokenizer: Tokenizer) -> list[FeatureT]:
         """Turn an example into sequences, at least one."""
 
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[FeatureT]
-    ) -> Sequence[Any]:
-        """Give what a decision needs of each sequence."""
+    def wanted(self, features: Sequence[FeatureT]) -> Wanted:
+        """Return which heads a decision needs, and at which positions of these sequences."""
+
+    def outputs(self, feature: FeatureT, said: Said) -> Any:
+        """Return what a decision needs of a sequence, from what the wanted heads say of it."""
 
     def decide(self, example: ExampleIn, features: Sequence[FeatureT], outputs: Sequence[Any]) -> PredictionOut:
         """Decide one example from the outputs of its sequences."""
 
 
 class Predictor:
-    """A model and its tokenizer, ready to decide examples of any task whose head the model has."""
+    """An engine and its tokenizer, ready to decide examples of any task whose head the model has."""
 
-    def __init__(self, model: Albert, tokenizer: Tokenizer, *, batch_tokens: int = BATCH_TOKENS) -> None:
-        self.model, self.tokenizer, self._batch_tokens = model.eval(), tokenizer, batch_tokens
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, *, batch_tokens: int = BATCH_TOKENS) -> None:
+        self.engine, self.tokenizer, self._batch_tokens = engine, tokenizer, batch_tokens
 
     def predict(
         self, task: Decides[ExampleT, FeatureT, PredictionT], examples: Iterable[ExampleT], *, window: int = WINDOW
@@ -72,16 +72,14 @@ class Predictor:
                 yield task.decide(example, group, outputs[first : first + len(group)])
                 first += len(group)
 
-    @torch.inference_mode()
     def _run(self, task: Decides[Any, FeatureT, Any], features: Sequence[FeatureT]) -> list[Any]:
         """Compute the outputs of some sequences, each at its place."""
         outputs: list[Any] = [None] * len(features)
         for chosen in length_batches(features, tokens=self._batch_tokens):
             own = [features[i] for i in chosen]
-            packed = Packed.from_batch(batch_of(own), self.model.device)
-            encoded = self.model(packed)
-            for place, output in zip(chosen, task.outputs(self.model, packed, encoded, features=own), strict=True):
-                outputs[place] = output
+            said = self.engine.run(batch_of(own), task.wanted(own))
+            for place, feature, about in zip(chosen, own, said, strict=True):
+                outputs[place] = task.outputs(feature, about)
         return outputs
 
 

@@ -1,7 +1,7 @@
 """Decisions as records: plain values with names, for JSON, tables and people.
 
 A record holds the part of the input that says which one it is, and the decision with its scores and its characters in
-the text. Files are written a record at a time and appear whole or not at all.
+the text, as each task says. Files are written a record at a time and appear whole or not at all.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, Protocol, TypeVar
 
 from albert.errors import UsageError
 from albert.files import atomic_write
-from albert.inference.fill import Blank, PlainText
 from albert.inference.predictor import Decides, Predictor
-from albert.tasks.choice import ChoiceExample, Chosen
-from albert.tasks.classification import Label, Labels, Number, TextExample
-from albert.tasks.span import Answer, QuestionExample
-from albert.tasks.tagging import TagExample, Tagged
+from albert.tasks.task import Feature, Record
 
-Record = dict[str, Any]
+ExampleT = TypeVar("ExampleT", contravariant=True)
+FeatureT = TypeVar("FeatureT", bound=Feature)
+PredictionT = TypeVar("PredictionT")
 FORMATS = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".json": "json"}
-CANDIDATES = 5  # of an answer
 
 
-def decide_records(predictor: Predictor, task: Decides[Any, Any, Any], examples: Iterable[Any]) -> Iterator[Record]:
+class Records(Decides[ExampleT, FeatureT, PredictionT], Protocol):
+    """How examples are decided and written down."""
+
+    def record(self, example: ExampleT, prediction: PredictionT) -> Record:
+        """Return an input and what was decided about it, as plain values with names."""
+
+
+def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples: Iterable[Any]) -> Iterator[Record]:
     """Decide a stream of examples; each is kept only until its decision is there."""
     waiting: deque[Any] = deque()
 
@@ -42,55 +43,7 @@ def decide_records(predictor: Predictor, task: Decides[Any, Any, Any], examples:
             yield example
 
     for decision in predictor.predict(task, watched()):
-        yield to_record(waiting.popleft(), decision)
-
-
-def to_record(example: Any, decision: Any) -> Record:
-    """Give an input and what was decided about it."""
-    return _input(example) | _decision(decision)
-
-
-def _input(example: Any) -> Record:
-    match example:
-        case TextExample(text=text, pair=None) | PlainText(text=text):
-            return {"text": text}
-        case TextExample(text=text, pair=pair):
-            return {"text": text, "pair": pair}
-        case QuestionExample(question=question, id=name):
-            return ({"id": name} if name else {}) | {"question": question}
-        case ChoiceExample(question=question):
-            return {"question": question}
-        case TagExample(words=words, text=text):
-            return {"text": " ".join(words) if text is None else text}
-    raise TypeError(f"no record for {type(example).__name__}")
-
-
-def _decision(decision: Any) -> Record:
-    match decision:
-        case Label(label=label, probabilities=probabilities):
-            return {"label": label, "probability": probabilities[label], "probabilities": probabilities}
-        case Labels(labels=labels, probabilities=probabilities):
-            return {"labels": list(labels), "probabilities": probabilities}
-        case Number(value=value):
-            return {"value": value}
-        case Chosen(choice=choice, text=text, probabilities=probabilities):
-            return {
-                "choice": choice,
-                "answer": text,
-                "probability": probabilities[choice],
-                "probabilities": list(probabilities),
-            }
-        case Answer():
-            values = asdict(decision)
-            return {"answer": values.pop("text"), **values, "candidates": values["candidates"][:CANDIDATES]}
-        case Tagged():
-            values = asdict(decision)
-            return {"spans": list(values["spans"]), "words": list(values["words"])}
-        case np.ndarray():
-            return {"vector": [round(float(number), 6) for number in decision]}
-        case tuple() if all(isinstance(blank, Blank) for blank in decision):
-            return {"blanks": [asdict(blank) for blank in decision]}
-    raise TypeError(f"no record for {type(decision).__name__}")
+        yield task.record(waiting.popleft(), decision)
 
 
 def output_format(path: Path) -> str:

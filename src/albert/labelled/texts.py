@@ -21,6 +21,7 @@ from albert.labelled.rows import OnBad, Row, quoting_notes, read_rows, sample_ro
 from albert.labelled.splits import divide, fingerprint
 from albert.labelled.targets import Targets, find_classes, find_separator
 from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
+from albert.tasks.saved_task import KINDS
 from albert.tasks.task import AnyTask
 from albert.text.documents import ReadReport
 
@@ -97,14 +98,10 @@ def open_texts(request: DataRequest, task: AnyTask | None, *, fixed: TextTask | 
 
 
 def _start(kind: str, request: DataRequest) -> TextTask:
-    length = request.max_length or MAX_LENGTH
-    match kind:
-        case "classification":
-            return Classification(labels=(), max_length=length)
-        case "multi-label":
-            return MultiLabel(labels=(), max_length=length)
-        case _:
-            return Regression(max_length=length)
+    """Return a task of a kind whose classes, where it has any, are still to be found."""
+    own, length = KINDS[kind], request.max_length or MAX_LENGTH
+    assert issubclass(own, TextTask)
+    return own(max_length=length) if issubclass(own, Regression) else own(labels=(), max_length=length)
 
 
 def _test_table(path: Path, columns: Mapping[str, str]) -> Table:

@@ -24,10 +24,10 @@ from albert.model.packing import Packed, attend
 
 
 class LayerNorm(nn.LayerNorm):
-    """Normalise in fp32 whatever the input: eps = 1e-12 vanishes in fp16."""
+    """Normalise in fp32 at least, whatever the input: eps = 1e-12 vanishes in fp16."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dtype == torch.float32:
+        if x.dtype in (torch.float32, torch.float64):
             return super().forward(x)
         weight, bias = self.weight.float(), self.bias.float()
         return F.layer_norm(x.float(), self.normalized_shape, weight, bias, self.eps).to(x.dtype)
@@ -108,7 +108,11 @@ class Encoded:
 
 
 class Encoder(nn.Module):
-    """Embedding, projection, layers, pooler."""
+    """Embedding, projection, layers, pooler: `forward` is `embed`, a `layer` for each of the `steps`, and `pool`.
+
+    The parts can be run by themselves: an engine compiles one layer and calls it L times, a text that is done leaves
+    the batch between two layers (`Packed.restrict`).
+    """
 
     def __init__(self, config: AlbertConfig, *, pooler: bool = True) -> None:
         super().__init__()
@@ -123,27 +127,37 @@ class Encoder(nn.Module):
 
     def forward(self, packed: Packed, *, depth: int | None = None, all_layers: bool = False) -> Encoded:
         """Encode a batch; an all-shared model runs at any depth."""
+        steps = self.steps(depth)
+        x = self.embed(packed)
+        layers = []
+        for attention, ffn in steps:
+            if self.checkpointing and torch.is_grad_enabled():
+                # not re-entrant: a shared layer would be "marked ready twice" under DistributedDataParallel
+                x = checkpoint(self.layer, x, packed, attention, ffn, use_reentrant=False)
+            else:
+                x = self.layer(x, packed, attention, ffn)
+            if all_layers:
+                layers.append(x)
+        return Encoded(x, self.pool(x, packed), tuple(layers))
+
+    def embed(self, packed: Packed) -> Tensor:
+        """Return what the first layer reads: embeddings at the width of the layers, [T, H]."""
         if packed.longest > self.config.max_position_embeddings:
             raise DataError(
                 f"a text of {packed.longest:,} tokens, but the model has {self.config.max_position_embeddings:,} "
                 "positions: shorten it or train with a larger max_position_embeddings"
             )
         x = self.embeddings(packed)  # [T, E]
-        if self.projection is not None:
-            x = self.projection(x)  # [T, H]
-        layers = []
-        for attention, ffn in self.steps(depth):
-            if self.checkpointing and torch.is_grad_enabled():
-                # not re-entrant: a shared layer would be "marked ready twice" under DistributedDataParallel
-                x = checkpoint(_step, attention, ffn, x, packed, use_reentrant=False)
-            else:
-                x = _step(attention, ffn, x, packed)
-            if all_layers:
-                layers.append(x)
-        pooled = None
-        if self.pooler is not None:
-            pooled = torch.tanh(self.pooler(x.index_select(0, packed.starts)))  # [B, H]
-        return Encoded(x, pooled, tuple(layers))
+        return x if self.projection is None else self.projection(x)  # [T, H]
+
+    @staticmethod
+    def layer(x: Tensor, packed: Packed, attention: nn.Module, ffn: nn.Module) -> Tensor:
+        """Return what one of the `steps` makes of the states: [T, H] → [T, H]."""
+        return ffn(attention(x, packed))
+
+    def pool(self, x: Tensor, packed: Packed) -> Tensor | None:
+        """Return tanh of a linear layer on each [CLS]: [T, H] → [B, H]; None without a pooler."""
+        return None if self.pooler is None else torch.tanh(self.pooler(x.index_select(0, packed.starts)))
 
     def steps(self, depth: int | None = None) -> list[tuple[nn.Module, nn.Module]]:
         """List which attention and which feed-forward block run, in order; a layer has `inner_group_num` of each."""
@@ -166,7 +180,3 @@ class Encoder(nn.Module):
                 f = (layer if config.sharing == "attention" else group) * inner + i
                 steps.append((self.attention[a], self.ffn[f]))
         return steps
-
-
-def _step(attention: nn.Module, ffn: nn.Module, x: Tensor, packed: Packed) -> Tensor:
-    return ffn(attention(x, packed))

@@ -10,6 +10,7 @@ Legend: B texts, T tokens in all, S longest, N heads, D head size, H = N·D.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from albert.batch import Batch
+from albert.batch import Batch, Ints
 
 
 @dataclass(frozen=True)
@@ -46,36 +47,55 @@ class Packed:
     def from_batch(cls, batch: Batch, device: torch.device | str = "cpu", *, padded: bool | None = None) -> Packed:
         """Move a batch to a device; `padded` chooses attention over padded rows (by default off the CPU)."""
         device = torch.device(device)
-        starts = batch.starts
-        positions = np.arange(batch.token_ids.size) - np.repeat(starts, batch.lengths)
-        lengths = tuple(int(length) for length in batch.lengths)
-        if padded is None:
-            padded = device.type != "cpu"
-
-        def move(array: np.ndarray) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(array)).to(device)
-
-        rows = None
-        longest, uniform = max(lengths), len(set(lengths)) == 1
-        if padded and not uniform:
-            column = np.minimum(np.arange(longest), batch.lengths[:, None] - 1)  # [B, S]
-            row_of_token = np.repeat(np.arange(len(lengths)), batch.lengths)  # [T]
-            bias = np.where(np.arange(longest) < batch.lengths[:, None], 0.0, -10000.0).astype(np.float32)
-            rows = Rows(
-                gather=move((starts[:, None] + column).reshape(-1)),
-                scatter=move(row_of_token * longest + positions),
-                bias=move(bias[:, None, None, :]),
-            )
-        return cls(
-            token_ids=move(batch.token_ids),
-            segment_ids=move(batch.segment_ids),
-            position_ids=move(positions),
-            starts=move(starts),
-            lengths=lengths,
-            longest=longest,
-            uniform=uniform,
-            rows=rows,
+        token_ids, segment_ids = _move(batch.token_ids, device), _move(batch.segment_ids, device)
+        return _lay_out(
+            token_ids, segment_ids, batch.lengths, padded=device.type != "cpu" if padded is None else padded
         )
+
+    def restrict(self, texts: Sequence[int]) -> tuple[Packed, Tensor]:
+        """Return the batch of some of its texts, in that order, and which tokens they are.
+
+        States follow their texts by `states.index_select(0, tokens)`.
+        """
+        assert len(texts), "a batch has at least one text"
+        lengths = np.array(self.lengths)
+        starts = np.cumsum(lengths) - lengths
+        chosen = np.concatenate([np.arange(starts[text], starts[text] + lengths[text]) for text in texts])
+        tokens = _move(chosen, self.token_ids.device)
+        token_ids, segment_ids = self.token_ids.index_select(0, tokens), self.segment_ids.index_select(0, tokens)
+        return _lay_out(token_ids, segment_ids, lengths[list(texts)], padded=self.rows is not None), tokens
+
+
+def _lay_out(token_ids: Tensor, segment_ids: Tensor, lengths: Ints, *, padded: bool) -> Packed:
+    """Return texts that are on a device as a batch, with what their lengths say."""
+    device = token_ids.device
+    starts = np.cumsum(lengths) - lengths
+    positions = np.arange(int(lengths.sum())) - np.repeat(starts, lengths)
+    longest, uniform = int(lengths.max()), bool((lengths == lengths[0]).all())
+    rows = None
+    if padded and not uniform:
+        column = np.minimum(np.arange(longest), lengths[:, None] - 1)  # [B, S]
+        row_of_token = np.repeat(np.arange(len(lengths)), lengths)  # [T]
+        bias = np.where(np.arange(longest) < lengths[:, None], 0.0, -10000.0).astype(np.float32)
+        rows = Rows(
+            gather=_move((starts[:, None] + column).reshape(-1), device),
+            scatter=_move(row_of_token * longest + positions, device),
+            bias=_move(bias[:, None, None, :], device),
+        )
+    return Packed(
+        token_ids=token_ids,
+        segment_ids=segment_ids,
+        position_ids=_move(positions, device),
+        starts=_move(starts, device),
+        lengths=tuple(lengths.tolist()),
+        longest=longest,
+        uniform=uniform,
+        rows=rows,
+    )
+
+
+def _move(array: np.ndarray, device: torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, *, packed: Packed, num_heads: int, dropout: float) -> Tensor:

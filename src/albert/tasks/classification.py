@@ -23,8 +23,12 @@ from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
 from albert.model.losses import binary_cross_entropy, cross_entropy, squared_error
+from albert.tasks.asking import Texts, column, side_by_side
+from albert.tasks.decision import Decision, shorten
+from albert.tasks.dev_view import DevView
 from albert.tasks.scores import SCORES, multi_label_scores, regression_scores
-from albert.tasks.task import Example, Feature, PredictionT, Task, join_segments, truncate_pair
+from albert.tasks.task import Example, Feature, PredictionT, Record, Task, join_segments, truncate_pair
+from albert.tasks.text_views import ClassView, LabelsView, NumberView
 from albert.tokenizer import Tokenizer
 
 
@@ -70,6 +74,9 @@ class Number:
 class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
     """What the three have in common."""
 
+    verb: ClassVar[str] = "classify"
+    options: ClassVar[tuple[str, ...]] = ("pair",)
+    usage: ClassVar[tuple[str, str]] = ('classify("A man came.")', '"A man came."')
     max_length: int
 
     @property
@@ -85,23 +92,40 @@ class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
             token_ids, segment_ids = join_segments(tokenizer, *pair)
         return [TextFeature(token_ids, segment_ids, example.target)]
 
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TextFeature]
-    ) -> Sequence[Any]:
-        return list(self._logits(model, encoded).float().cpu().numpy())
-
     def loss(
         self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TextFeature], count: float
     ) -> Tensor:
-        return self._loss(self._logits(model, encoded), [feature.target for feature in features], count=count)
+        logits = model.heads["classifier"](encoded.pooled)  # [B, labels]
+        return self._loss(logits, [feature.target for feature in features], count=count)
+
+    def asked(self, text: str | Texts, pair: str | Texts | None = None) -> tuple[list[TextExample], bool]:
+        if pair is None:
+            examples = [TextExample(one) for one in column("text", text)]
+        else:
+            examples = [TextExample(one, other) for one, other in side_by_side(text=text, pair=pair)]
+        return examples, not isinstance(text, str)
+
+    def example(self, text: str, *, pair: str | None, question: str | None, choices: Sequence[str]) -> TextExample:
+        return TextExample(text, pair)
+
+    def record(self, example: TextExample, prediction: PredictionT) -> Record:
+        given = {"text": example.text} | ({} if example.pair is None else {"pair": example.pair})
+        return given | self._record(prediction)
+
+    def decision(self, example: TextExample, prediction: PredictionT) -> Decision:
+        pair = example.pair or ""
+        text = shorten(example.text) + (f" ‖ {shorten(pair)}" if pair else "")
+        length = len(example.text.split()) + len(pair.split())
+        return replace(self._decision(example.target, prediction), text=text, length=length, place=example.place)
+
+    @abstractmethod
+    def _record(self, prediction: PredictionT) -> Record: ...
+
+    @abstractmethod
+    def _decision(self, target: Any, prediction: PredictionT) -> Decision: ...
 
     @abstractmethod
     def _loss(self, logits: Tensor, targets: Sequence[Any], *, count: float) -> Tensor: ...
-
-    @staticmethod
-    def _logits(model: Albert, encoded: Encoded) -> Tensor:
-        logits: Tensor = model.heads["classifier"](encoded.pooled)  # [B, labels]
-        return logits
 
 
 @dataclass(frozen=True)
@@ -109,6 +133,7 @@ class Classification(_OnPooled[Label]):
     """One of several classes."""
 
     kind: ClassVar[str] = "classification"
+    view: ClassVar[type[DevView]] = ClassView
     labels: tuple[str, ...]
     max_length: int = 128
     best: str = "accuracy"
@@ -151,6 +176,16 @@ class Classification(_OnPooled[Label]):
         best = max(constants, key=lambda one: self.score(examples, [one] * len(examples))[self.best])  # the F1 of QQP
         return lambda _: best
 
+    def _record(self, prediction: Label) -> Record:
+        share = prediction.probabilities[prediction.label]
+        return {"label": prediction.label, "probability": share, "probabilities": prediction.probabilities}
+
+    def _decision(self, target: Any, prediction: Label) -> Decision:
+        truth, guess = self.labels[target], prediction.label
+        return Decision(
+            "", 0, (truth,), (guess,), float(truth == guess), probabilities=(prediction.probabilities[guess],)
+        )
+
     def remembered(self) -> dict[str, Any]:
         return super().remembered() | {"best": self.best}
 
@@ -160,6 +195,7 @@ class MultiLabel(_OnPooled[Labels]):
     """Any number of classes: a yes or no for each."""
 
     kind: ClassVar[str] = "multi-label"
+    view: ClassVar[type[DevView]] = LabelsView
     labels: tuple[str, ...]
     max_length: int = 128
     best: str = "micro_f1"
@@ -198,6 +234,14 @@ class MultiLabel(_OnPooled[Labels]):
             row[list(target)] = 1
         return rows
 
+    def _record(self, prediction: Labels) -> Record:
+        return {"labels": list(prediction.labels), "probabilities": prediction.probabilities}
+
+    def _decision(self, target: Any, prediction: Labels) -> Decision:
+        truth, guess = tuple(self.labels[number] for number in sorted(target)), prediction.labels
+        sure = tuple(prediction.probabilities[label] for label in self.labels)
+        return Decision("", 0, truth, guess, float(set(truth) == set(guess)), probabilities=sure)
+
     def remembered(self) -> dict[str, Any]:
         return super().remembered() | {"threshold": self.threshold}
 
@@ -207,6 +251,7 @@ class Regression(_OnPooled[Number]):
     """A number."""
 
     kind: ClassVar[str] = "regression"
+    view: ClassVar[type[DevView]] = NumberView
     max_length: int = 128
     best: str = "pearson_spearman"
     centre: float = 0.0  # the model's 0, in the units of the data
@@ -243,13 +288,20 @@ class Regression(_OnPooled[Number]):
         mean = Number(float(np.mean([example.target for example in examples])))
         return lambda _: mean
 
+    def _record(self, prediction: Number) -> Record:
+        return {"value": prediction.value}
+
+    def _decision(self, target: Any, prediction: Number) -> Decision:
+        true, said = float(target), prediction.value
+        return Decision("", 0, (f"{true:.4g}",), (f"{said:.4g}",), abs(said - true), values=(true, said))
+
     def remembered(self) -> dict[str, Any]:
         plain = (self.centre, self.scale) == (0.0, 1.0)
         return super().remembered() | ({} if plain else {"centre": self.centre, "scale": self.scale})
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """Turn logits into probabilities."""
-    powers = np.exp(logits.astype(np.float64) - logits.max())
-    result: np.ndarray = powers / powers.sum()
+    """Return the logits of classes, in the last dimension, as probabilities."""
+    powers = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    result: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
     return result

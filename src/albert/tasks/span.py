@@ -10,8 +10,8 @@ nothing of files.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,19 +20,25 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from albert.batch import Said, Wanted
 from albert.errors import UsageError, did_you_mean
 from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
-from albert.model.heads import IMPOSSIBLE, ConditionalSpanHead
+from albert.model.heads import IMPOSSIBLE
 from albert.model.losses import conditional_span_loss, span_loss
 from albert.tasks.answer_scores import best_threshold, score_answer
+from albert.tasks.asking import Texts, shared, side_by_side
 from albert.tasks.candidates import Candidate, distinct, spans_of_beam, spans_of_logits
-from albert.tasks.task import Example, Task
+from albert.tasks.decision import Decision, shorten
+from albert.tasks.dev_view import Binned, DevView, Figure, Scores, mean, mean_score
+from albert.tasks.task import Example, Record, Task
 from albert.tasks.windows import Passage, Sizes, Span, Window, cut_windows
 from albert.tokenizer import Tokenizer
 
 PLAIN, CONDITIONAL = "span", "conditional_span"
+RECORDED = 5  # candidates of an answer in its record
+AROUND = 120  # characters of a passage on each side of an answer that a report shows
 ABSENT = -1e6  # the score of an answer where there is no candidate at all
 
 
@@ -67,11 +73,42 @@ class Answer:
     candidates: tuple[Candidate, ...]
 
 
+class AnswerView(DevView):
+    """Exact match and F1, by the length of questions and answers too."""
+
+    title = "Answers"
+    length_name = "words of the passage"
+    probability_note = "An answer comes true if it matches exactly; its probability is that among the candidates."
+
+    def figures(self) -> Iterator[Figure]:
+        yield from self.groups()
+        yield Binned("words of the question", self.decisions, lambda one: one.asked)
+        if answered := [one for one in self.decisions if one.truth]:
+            yield Binned("words of the answer", answered, lambda one: min(len(text.split()) for text in one.truth))
+
+    def scores(self) -> Scores:
+        return {"exact": lambda some: f"{mean([one.exact or 0.0 for one in some]):.1%}", "F1": mean_score}
+
+    def trials(self, one: Decision) -> Iterator[tuple[float, bool]]:
+        yield from ((p, one.exact == 1.0) for p in one.probabilities)
+
+    def mistake(self, one: Decision) -> tuple[float, str] | None:
+        """Return what is wrong; what overlaps is no clear mistake."""
+        return None if one.score > 0 or one.exact else super().mistake(one)
+
+
 @dataclass(frozen=True)
 class SpanTask(Task[QuestionExample, Window, Answer]):
     """A span of the passage; with `unanswerable`, perhaps none."""
 
     kind: ClassVar[str] = "span"
+    verb: ClassVar[str] = "answer"
+    options: ClassVar[tuple[str, ...]] = ("question",)
+    usage: ClassVar[tuple[str, str]] = (
+        'answer("Who came?", "A man came.")',
+        '"A man came." --question "Who came?"',
+    )
+    view: ClassVar[type[DevView]] = AnswerView
     apart: ClassVar[bool] = True
     head: str = PLAIN
     unanswerable: bool = False  # whether a question may have no answer
@@ -122,18 +159,16 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
         impossible = torch.tensor([feature.impossible for feature in features], device=model.device)
         return conditional_span_loss(scores, starts, ends, impossible, count=count)
 
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[Window]
-    ) -> Sequence[tuple[np.ndarray, ...]]:
+    def wanted(self, features: Sequence[Window]) -> Wanted:
         if self.head == PLAIN:
-            logits = model.heads[PLAIN](encoded.states).float().cpu()  # [T, 2]
-            return [(part[:, 0].numpy(), part[:, 1].numpy()) for part in logits.split(list(packed.lengths))]
-        head = model.heads[CONDITIONAL]
-        assert isinstance(head, ConditionalSpanHead)
-        beam = head.beam(encoded.states, packed, allowed=_allowed(features, model.device))
-        values = (beam.start_scores, beam.starts, beam.end_scores, beam.ends, beam.no_answer)
-        arrays = [(value.float() if value.is_floating_point() else value).cpu().numpy() for value in values]
-        return list(zip(*arrays, strict=True))
+            return {PLAIN: "tokens"}
+        return {CONDITIONAL: [np.flatnonzero(feature.allowed).tolist() for feature in features]}
+
+    def outputs(self, feature: Window, said: Said) -> tuple[np.ndarray, ...]:
+        if self.head == CONDITIONAL:
+            return said[CONDITIONAL]
+        (logits,) = said[PLAIN]  # [tokens, 2]
+        return logits[:, 0], logits[:, 1]
 
     def decide(self, example: QuestionExample, features: Sequence[Window], outputs: Sequence[Any]) -> Answer:
         windows = list(zip(features, outputs, strict=True))
@@ -187,6 +222,45 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
             return None
         nothing = self._answer((), -ABSENT)
         return lambda _: nothing
+
+    def asked(self, question: str | Texts, context: str | Texts) -> tuple[list[QuestionExample], bool]:
+        questions = side_by_side(question=question, context=shared(context, question))
+        return [QuestionExample(one, text) for one, text in questions], not isinstance(question, str)
+
+    def example(self, text: str, *, pair: str | None, question: str | None, choices: Sequence[str]) -> QuestionExample:
+        if question is None:
+            raise UsageError("--question is missing: the model answers a question about the text")
+        return QuestionExample(question, text)
+
+    def record(self, example: QuestionExample, prediction: Answer) -> Record:
+        values = asdict(prediction)
+        return {
+            **({"id": example.id} if example.id else {}),
+            "question": example.question,
+            "answer": values.pop("text"),
+            **values,
+            "candidates": values["candidates"][:RECORDED],
+        }
+
+    def decision(self, example: QuestionExample, prediction: Answer) -> Decision:
+        answers = example.answers or ()
+        truth = tuple(answer.text for answer in answers)
+        scores = score_answer(prediction.text, truth, unanswerable=self.unanswerable)
+        start = answers[0].start if answers else prediction.start or 0
+        first, last = max(0, start - AROUND), start + AROUND
+        passage = ("…" if first else "") + example.passage[first:last] + ("…" if last < len(example.passage) else "")
+        return Decision(
+            f"{shorten(example.question)} ‖ {passage}",
+            len(example.passage.split()),
+            truth,
+            (prediction.text,),
+            scores.f1,
+            example.place,
+            probabilities=(prediction.probability,),
+            exact=scores.exact,
+            asked=len(example.question.split()),
+            group=("with an answer" if truth else "without an answer") if self.unanswerable else "",
+        )
 
     def remembered(self) -> dict[str, Any]:
         names = ("head", "unanswerable", "null_threshold", "max_question", "stride", "max_answer", "n_best")

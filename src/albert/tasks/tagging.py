@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -20,12 +20,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from albert.batch import Said, Wanted, places_of
 from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
 from albert.model.losses import cross_entropy
+from albert.tasks.asking import Texts, column
+from albert.tasks.classification import softmax
+from albert.tasks.decision import Decision, shorten
+from albert.tasks.dev_view import ByClass, DevView, Figure, Scores
 from albert.tasks.tag_spans import has_spans, span_scores, spans_of
-from albert.tasks.task import Example, Feature, Task, join_segments
+from albert.tasks.task import Example, Feature, Record, Task, join_segments
 from albert.tasks.windows import best_context, window_spans
 from albert.tokenizer import Tokenizer
 
@@ -93,11 +98,53 @@ def split_words(text: str) -> TagExample:
     return TagExample(tuple(word[0] for word in found), text=text, offsets=tuple(word.span() for word in found))
 
 
+class TagView(DevView):
+    """The F1 of each type of span; of tags without spans, of each tag."""
+
+    title = "Tags"
+    probability_note = "Every word counts."
+
+    def figures(self) -> Iterator[Figure]:
+        if not has_spans(self.labels):
+            words = [pair for one in self.decisions for pair in zip(one.truth, one.guess, strict=True)]
+            yield ByClass("tag", self.labels, [(true,) for true, _ in words], [(said,) for _, said in words])
+            return
+        truth: list[tuple[str, ...]] = []
+        guesses: list[tuple[str, ...]] = []
+        for one in self.decisions:
+            real, said = set(spans_of(one.truth)), set(spans_of(one.guess))
+            for span in real | said:
+                truth.append((span.type,) if span in real else ())
+                guesses.append((span.type,) if span in said else ())
+        yield ByClass("type", sorted({name for names in (*truth, *guesses) for name in names}), truth, guesses)
+
+    def scores(self) -> Scores:
+        found = {"words right": _words_right}
+        if any(has_spans(set(one.truth)) for one in self.decisions):
+            found["span F1"] = lambda some: f"{span_scores([o.truth for o in some], [o.guess for o in some])['f1']:.1%}"
+        return found
+
+    def mistake(self, one: Decision) -> tuple[float, str] | None:
+        words = zip(one.probabilities, one.words, one.guess, one.truth, strict=True)
+        wrong = [word for word in words if word[2] != word[3]]
+        if not wrong:
+            return None
+        p, word, tag, true = max(wrong)
+        return p, f"“{shorten(word, 60)}”: said {tag} ({p:.1%}), is {true}"
+
+
+def _words_right(some: Sequence[Decision]) -> str:
+    return f"{sum(one.score * one.length for one in some) / max(1, sum(one.length for one in some)):.1%}"
+
+
 @dataclass(frozen=True)
 class Tagging(Task[TagExample, TagFeature, Tagged]):
     """A tag a word."""
 
     kind: ClassVar[str] = "tagging"
+    verb: ClassVar[str] = "tag"
+    usage: ClassVar[tuple[str, str]] = ('tag("A man came.")', '"A man came."')
+    view: ClassVar[type[DevView]] = TagView
     apart: ClassVar[bool] = True
     labels: tuple[str, ...]
     max_length: int = 128
@@ -138,34 +185,26 @@ class Tagging(Task[TagExample, TagFeature, Tagged]):
         self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TagFeature], count: float
     ) -> Tensor:
         targets = [target for feature in features for target in feature.targets or ()]
-        logits = self._logits(model, packed, encoded, features=features)
+        places = places_of(packed.lengths, [feature.positions for feature in features])
+        chosen = torch.from_numpy(places).to(encoded.states.device)
+        logits = model.heads["tags"](encoded.states.index_select(0, chosen))  # [words that are decided, labels]
         return cross_entropy(logits, torch.tensor(targets, device=logits.device, dtype=torch.long), count=count)
 
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TagFeature]
-    ) -> Sequence[Any]:
-        probabilities = self._logits(model, packed, encoded, features=features).float().softmax(-1).cpu().numpy()
-        return np.split(probabilities, np.cumsum([len(feature.positions) for feature in features])[:-1])
+    def wanted(self, features: Sequence[TagFeature]) -> Wanted:
+        return {self.head: [feature.positions for feature in features]}
 
-    @staticmethod
-    def _logits(model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TagFeature]) -> Tensor:
-        """Score the tags of the words that are decided: [words, labels]."""
-        lengths = np.array(packed.lengths)
-        starts = np.cumsum(lengths) - lengths
-        places = [start + position for start, f in zip(starts, features, strict=True) for position in f.positions]
-        chosen = torch.tensor(places, device=encoded.states.device, dtype=torch.long)
-        logits: Tensor = model.heads["tags"](encoded.states.index_select(0, chosen))
-        return logits
+    def outputs(self, feature: TagFeature, said: Said) -> Any:
+        (logits,) = said[self.head]  # [words that are decided here, labels]
+        return softmax(logits)
 
     def decide(self, example: TagExample, features: Sequence[TagFeature], outputs: Sequence[Any]) -> Tagged:
         probabilities = np.concatenate(outputs)  # [words, labels]
         best = probabilities.argmax(-1)
-        text = " ".join(example.words) if example.text is None else example.text
         words = tuple(
             TaggedWord(word, self.labels[tag], float(row[tag]), *place)
             for word, tag, row, place in zip(example.words, best, probabilities, _offsets(example), strict=True)
         )
-        return Tagged(words, _spans(text, words) if has_spans(self.labels) else ())
+        return Tagged(words, _spans(_text(example), words) if has_spans(self.labels) else ())
 
     def score(self, examples: Sequence[TagExample], predictions: Sequence[Tagged]) -> dict[str, float]:
         """Give the accuracy a word and, where tags say spans, the F1 of spans."""
@@ -181,6 +220,39 @@ class Tagging(Task[TagExample, TagFeature, Tagged]):
         row = np.zeros(len(self.labels))
         row[commonest] = count / max(1, counts.total())
         return lambda example: self.decide(example, [], [np.tile(row, (len(example.words), 1))])
+
+    def asked(self, text: str | Texts | Sequence[Texts]) -> tuple[list[TagExample], bool]:
+        examples = [
+            split_words(one) if isinstance(one, str) else TagExample(column("words", one))
+            for one in ([text] if isinstance(text, str) else text)
+        ]
+        return examples, not isinstance(text, str)
+
+    def example(self, text: str, *, pair: str | None, question: str | None, choices: Sequence[str]) -> TagExample:
+        return split_words(text)
+
+    def record(self, example: TagExample, prediction: Tagged) -> Record:
+        values = asdict(prediction)
+        return {"text": _text(example), "spans": list(values["spans"]), "words": list(values["words"])}
+
+    def decision(self, example: TagExample, prediction: Tagged) -> Decision:
+        truth = tuple(self.labels[number] for number in example.target or ())
+        guess = tuple(word.tag for word in prediction.words)
+        right = sum(one == other for one, other in zip(truth, guess, strict=True))
+        return Decision(
+            shorten(_text(example)),
+            len(truth),
+            truth,
+            guess,
+            right / max(1, len(truth)),
+            example.place,
+            probabilities=tuple(word.probability for word in prediction.words),
+            words=example.words,
+        )
+
+
+def _text(example: TagExample) -> str:
+    return " ".join(example.words) if example.text is None else example.text
 
 
 def _offsets(example: TagExample) -> Sequence[tuple[int, int]]:

@@ -1,9 +1,12 @@
-"""What a task is: it owns its encoding, its head, its loss, its decision and its score.
+"""What a task is: it owns its encoding, its head, its loss, its decision, its score, and its faces.
 
 A new task is one small class. An example is whatever the task reads (a pair of texts, a question with its passage);
 it becomes one or several sequences for the encoder (windows, choices). The training loop asks a task for losses, the
-predictor asks it for outputs and decisions, and evaluation scores the predictor's decisions: there is one inference
-path. A task never touches files, batches or devices: readers make examples, the loop and the predictor make batches.
+predictor asks it which heads it wants to hear and for decisions, and evaluation scores the predictor's decisions:
+there is one inference path. In it a task sees plain arrays, whatever runs the model. A task never touches files,
+batches or devices: readers make examples, the loop and the predictor make batches. Its faces are what users see of it:
+the verb of `albert.load`, the record that `albert predict` writes, what the report keeps and shows, how the card says
+to use it. docs/new_task.md adds a task, step by step.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from torch import Tensor
 
-from albert.batch import Batch, pack
+from albert.batch import Batch, Said, Wanted, pack
 from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
+from albert.tasks.decision import Decision
+from albert.tasks.dev_view import DevView
 from albert.tokenizer import Tokenizer
 
 
@@ -40,6 +45,7 @@ class Feature:
 ExampleT = TypeVar("ExampleT", bound=Example)
 FeatureT = TypeVar("FeatureT", bound=Feature)
 PredictionT = TypeVar("PredictionT")
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,10 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     best: str  # the score that decides which model is best; larger is better
     max_length: int  # tokens of a sequence, special ones included
     apart: ClassVar[bool] = False  # whether sequences of one example train independently (windows; choices do not)
+    verb: ClassVar[str]  # the method of `albert.load` that decides
+    options: ClassVar[tuple[str, ...]] = ()  # what `albert predict` takes beside a text: --pair, --question, --choice
+    usage: ClassVar[tuple[str, str]]  # for the card: a call of the verb, and the words after `albert predict FOLDER`
+    view: ClassVar[type[DevView]] = DevView  # what the report shows of its decisions
 
     @property
     @abstractmethod
@@ -82,11 +92,14 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     ) -> Tensor:
         """Sum the losses of some sequences, divided by the global count."""
 
-    @abstractmethod
-    def outputs(
-        self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[FeatureT]
-    ) -> Sequence[Any]:
-        """Give what a decision needs of each sequence, as NumPy or plain values."""
+    def wanted(self, features: Sequence[FeatureT]) -> Wanted:
+        """Return which heads a decision needs, and at which positions of these sequences: its own at [CLS]."""
+        return {self.head: "class"}
+
+    def outputs(self, feature: FeatureT, said: Said) -> Any:
+        """Return what a decision needs of a sequence, from what the wanted heads say of it: all that its own says."""
+        (output,) = said[self.head]
+        return output
 
     @abstractmethod
     def decide(self, example: ExampleT, features: Sequence[FeatureT], outputs: Sequence[Any]) -> PredictionT:
@@ -106,6 +119,22 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
 
     def blind(self, examples: Sequence[ExampleT]) -> Callable[[ExampleT], PredictionT] | None:
         """Give the best decision that reads no text (the best class of these examples); None: there is none."""
+        return None
+
+    @abstractmethod
+    def asked(self, *given: Any, **named: Any) -> tuple[list[ExampleT], bool]:
+        """Return examples of what a caller gives to the verb, and whether it is a list of them or a single one."""
+
+    @abstractmethod
+    def example(self, text: str, *, pair: str | None, question: str | None, choices: Sequence[str]) -> ExampleT:
+        """Return the example of one text on the command line; what is not among `options` is not given."""
+
+    @abstractmethod
+    def record(self, example: ExampleT, prediction: PredictionT) -> Record:
+        """Return an input and what was decided about it, as plain values with names."""
+
+    def decision(self, example: ExampleT, prediction: PredictionT) -> Decision | None:
+        """Return what the report keeps of an example and its decision; None: the report shows no decisions."""
         return None
 
     def remembered(self) -> dict[str, Any]:
