@@ -19,6 +19,7 @@ CALLS = {
     ),
     "tagging": ('tag("A man came.")', '"A man came."'),
 }
+PIPELINES = {"classification": "text-classification", "multi-label": "text-classification"}
 USUAL_CALL = ('classify("A man came.")', '"A man came."')
 
 
@@ -63,6 +64,12 @@ def _use(kind: str) -> str:
     return (
         f'```python\nimport albert\n\nmodel = albert.load("MODEL-FOLDER")\nmodel.{call}\n```\n\n'
         f"```sh\nalbert predict MODEL-FOLDER {words}\nalbert predict MODEL-FOLDER FILE --out decisions.jsonl\n```\n"
+        + (
+            f"```python\nfrom transformers import pipeline\n\n"
+            f'pipeline("{PIPELINES[kind]}", "MODEL-FOLDER", truncation=True)("A man came.")\n```\n'
+            if kind in PIPELINES
+            else ""
+        )
     )
 
 

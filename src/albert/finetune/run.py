@@ -150,7 +150,14 @@ def _keep(model: Albert, dev: DevScores, prepared: Prepared, *, settings: Finetu
     """Write the model and what it decided at the last evaluation."""
     card = model_card(prepared, settings, scores=dev.last)
     extra = {TASK_FILE: task_json(dev.settled, name=prepared.name, columns=prepared.columns)}
-    save_model(model, out / "model", tokenizer=prepared.start.tokenizer, card=card, extra=extra)
+    save_model(
+        model,
+        out / "model",
+        tokenizer=prepared.start.tokenizer,
+        card=card,
+        extra=extra,
+        max_length=prepared.task.max_length,
+    )
     dev.keep_decisions(out)
 
 
