@@ -64,6 +64,7 @@ def finetune(
             retry=retry,
             dry_run=dry_run,
             observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
+            tell=show.say,
         )
     if not is_first_process():
         return
@@ -73,7 +74,7 @@ def finetune(
         facts = {"folder": str(result.folder), "model": str(result.folder / "model")}
         print(json.dumps(facts | result.summary(), indent=2))
     else:
-        print("\n".join([*(f"note: {note}" for note in opened.notes), _result_text(result)]))
+        print(_result_text(result))
 
 
 def parse_columns(words: list[str]) -> dict[str, str]:

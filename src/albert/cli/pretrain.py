@@ -62,6 +62,7 @@ def pretrain(
             valid=held_out,
             dry_run=dry_run,
             observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
+            tell=show.say,
         )
     if not is_first_process():
         return

@@ -9,17 +9,30 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 PLAIN_SECONDS = 10.0  # between two plain lines
 
 Show = Callable[[float, str], None]  # what is done, 0 to 1, and a few words
 
 
+@dataclass(frozen=True)
+class Line:
+    """What shows progress when it is called, and says what is to stay on the screen."""
+
+    show: Show
+    say: Callable[[str], None]
+
+    def __call__(self, done: float, words: str) -> None:
+        """Show how far it is."""
+        self.show(done, words)
+
+
 @contextmanager
-def progress_line(title: str) -> Iterator[Show]:
+def progress_line(title: str) -> Iterator[Line]:
     """Give the function that shows progress while the block runs."""
     if not sys.stderr.isatty():
-        yield _plain_lines(title)
+        yield Line(_plain_lines(title), lambda text: print(text, file=sys.stderr, flush=True))
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -37,7 +50,7 @@ def progress_line(title: str) -> Iterator[Show]:
         def show(done: float, words: str) -> None:
             line.update(task, completed=done, words=words)
 
-        yield show
+        yield Line(show, lambda text: line.console.print(text, markup=False, highlight=False, soft_wrap=True))
 
 
 def _plain_lines(title: str) -> Show:

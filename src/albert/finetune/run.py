@@ -22,7 +22,7 @@ from albert.report.writing import reported
 from albert.tasks.saved_task import TASK_FILE, task_json
 from albert.train.checkpoint import checkpoint_path, damage, load_checkpoint
 from albert.train.history import History, read_history
-from albert.train.loop import BadLoss, Progress, train
+from albert.train.loop import BadLoss, Progress, begin_words, train
 from albert.train.run import RunFolder, own_run
 from albert.train.settings import with_precision
 from albert.train.world import World
@@ -57,23 +57,27 @@ def run_once(
     one_of_several: bool = False,
     give_up: bool = False,
     observe: Callable[[Progress], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Train with one seed into a run folder whose `model` is the best by dev; a finished run is only read.
 
     A model that somebody deleted is written again where its checkpoint is still there. For `one_of_several` a loss
-    that explodes is an outcome rather than an error. With `give_up` a run that learns nothing ends early.
+    that explodes is an outcome rather than an error. With `give_up` a run that learns nothing ends early. `tell` is
+    given a line about where the run begins.
     """
     with own_run(out, prepared.identity(settings), world) as run:
         world.wait()
         if (out / SUMMARY).exists():
             outcome = Outcome(**read_json(out / SUMMARY))
+            if run:
+                tell(f"{out}: has been trained before: nothing to do")
             if _is_gone(out, outcome.score, world):
                 _restore(prepared, out, step=outcome.best_step, settings=settings, world=world)
             return outcome
         with reported(run, world):
             try:
                 outcome = _train(
-                    prepared, out, settings=settings, world=world, run=run, give_up=give_up, observe=observe
+                    prepared, out, settings=settings, world=world, run=run, give_up=give_up, observe=observe, tell=tell
                 )
             except BadLoss as problem:
                 if not one_of_several:
@@ -94,6 +98,7 @@ def _train(
     run: RunFolder | None,
     give_up: bool,
     observe: Callable[[Progress], None],
+    tell: Callable[[str], None],
 ) -> Outcome:
     peak, warmup = settings.optimizer.lr, settings.optimizer.warmup_steps
     assert isinstance(peak, float)
@@ -115,6 +120,11 @@ def _train(
         run.log(progress.step, progress.metrics)
         observe(progress)
 
+    def begin(step: int) -> None:
+        if run is not None:
+            run.resume_metrics(step)
+            tell(f"{out}: {begin_words(step, settings.train.steps)}")
+
     trained = train(
         FinetuneJob(model, prepared.task, prepared.items, settings=settings.train, world=world, score=dev.score),
         build_optimizer(settings.optimizer, model, lr=peak),
@@ -125,7 +135,7 @@ def _train(
         folder=out,
         world=world,
         observe=note,
-        resumed=run.resume_metrics if run else lambda _: None,
+        resumed=begin,
         judge=judge,
     )
     state = trained.state

@@ -72,6 +72,7 @@ def run_seeds(
     retry: bool,
     world: World,
     observe: Callable[[Progress], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Finetuned:
     """Run several seeds into folders `seed-N` of `out`; with `retry`, attempts that learn nothing are made again."""
     identity = prepared.identity(prepared.settings) | {"several": True}
@@ -88,6 +89,7 @@ def run_seeds(
                     one_of_several=True,
                     give_up=retry,
                     observe=lambda progress, done=number: observe(_overall(progress, done=done, seeds=seeds)),  # type: ignore[misc]
+                    tell=tell,
                 )
                 runs[outcome.folder] = outcome
                 if world.is_first:
