@@ -11,6 +11,7 @@ import typer
 
 from albert.cli.processes import PROCESSES_HELP, run_in_processes
 from albert.cli.progress import duration, progress_line
+from albert.recipes import locate_recipe, shipped_recipes
 from albert.train.launch import is_first_process
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def pretrain(
     ] = None,
     valid: Annotated[Path | None, typer.Option(help="Held-out token store, for evaluation during training.")] = None,
     config: Annotated[
-        str | None, typer.Option(help="TOML file of settings, or a shipped recipe: paper, laptop, one-gpu, eight-gpu.")
+        str | None, typer.Option(help=f"TOML file of settings, or a shipped recipe: {', '.join(shipped_recipes())}.")
     ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting: --set train.steps=20000.")] = None,
     processes: Annotated[int, typer.Option(min=1, help=PROCESSES_HELP)] = 1,
@@ -45,10 +46,12 @@ def pretrain(
         run_in_processes(processes)
     from albert import pretrain as stage
     from albert.data.store import TokenStore
+    from albert.model.locate import refuse_two_meanings
     from albert.pretrain.settings import PretrainSettings
-    from albert.recipes import locate_recipe
     from albert.settings import read_settings
 
+    if model is not None:
+        refuse_two_meanings(model)
     file = locate_recipe(config) if config is not None else None
     settings = read_settings(PretrainSettings, file=file, assignments=set_ or [])
     store = TokenStore.open(data)

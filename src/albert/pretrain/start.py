@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,7 +29,7 @@ CHANGEABLE = {"num_hidden_layers", "hidden_dropout_prob", "attention_probs_dropo
 def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Albert:
     """Build a preset for the store's vocabulary, or take up a model folder, at another depth or vocabulary."""
     longest = settings.data.max_length
-    if full_name(name) and not Path(name).exists() and name not in shipped_models():
+    if full_name(name) and name not in shipped_models():  # also where a folder has that name: ./small is the folder
         changes = {"vocab_size": store.tokenizer.vocab_size} | settings.model
         if longest > preset(name).max_position_embeddings:
             changes.setdefault("max_position_embeddings", longest)
