@@ -27,7 +27,7 @@ def finetune(
         str | None, typer.Option(help="cola, sst-2, mrpc, …, squad, race, classification, …; else found in the data.")
     ] = None,
     dev: Annotated[Path | None, typer.Option(help="Dev data; else part of the data is held out.")] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data, kept out of training and checked for copies.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data: scored once at the end, by the best model.")] = None,
     columns: Annotated[
         list[str] | None, typer.Option(help="A column by its role: --columns text=body --columns label=topic.")
     ] = None,
@@ -126,6 +126,7 @@ def _result_text(result: Finetuned) -> str:
         f"  {name.removeprefix('valid_').replace('_', ' '):<18} {value:.4f}" for name, value in chosen.scores.items()
     ]
     lines.append(f"  {'without reading':<18} {result.baseline:.4f}")
+    lines += [f"  {name.replace('_', ' '):<18} {value:.4f}" for name, value in result.test.items()]
     if len(result.runs) > 1:
         lines.append(
             f"  {len(result.final_runs())} seeds: median {facts['median']:.4f}, mean {facts['mean']:.4f}, "

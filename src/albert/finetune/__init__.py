@@ -49,4 +49,4 @@ def finetune(
         if seeds > 1 or retry:
             return run_seeds(prepared, out, seeds=seeds, retry=retry, world=world, observe=observe, tell=tell)
         outcome = run_once(prepared, out, settings=prepared.settings, world=world, observe=observe, tell=tell)
-        return Finetuned(out, prepared.deciding, prepared.baseline, (outcome,), chosen=outcome)
+        return Finetuned(out, prepared.deciding, prepared.baseline, (outcome,), chosen=outcome, test=outcome.test)

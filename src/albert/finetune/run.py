@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from albert.errors import ModelError
 from albert.files import read_json, write_json
-from albert.finetune.card import model_card
+from albert.finetune.card import model_card, write_card
 from albert.finetune.dev import DevScores
 from albert.finetune.job import FinetuneJob
 from albert.finetune.judge import Judge, beats
 from albert.finetune.preparation import Prepared
+from albert.finetune.scoring import score_test
 from albert.finetune.settings import FinetuneSettings
 from albert.model import Albert
 from albert.model.folder import save_model
@@ -46,6 +47,7 @@ class Outcome:
     learnt: bool  # more than deciding without reading
     ended_early: bool
     problem: str | None = None  # what to know before using it
+    test: dict[str, float] = field(default_factory=dict)  # scores of the kept model on test data
 
 
 def run_once(
@@ -83,7 +85,12 @@ def run_once(
                 if not one_of_several:
                     raise
                 outcome = _exploded(prepared, out, settings, str(problem), world=world)
+            if not one_of_several and world.sum([float(outcome.score is not None)])[0] > 0:
+                outcome = replace(outcome, test=score_test(prepared, out / "model", world=world))
             if world.is_first:
+                if outcome.test:
+                    card = model_card(prepared, settings, scores=outcome.scores, test=outcome.test)
+                    write_card(out / "model", card)
                 write_json(out / SUMMARY, asdict(outcome))
         world.wait()
     return outcome

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
 
 from albert.files import atomic_folder, read_json, write_json
-from albert.finetune.card import model_card
+from albert.finetune.card import model_card, write_card
 from albert.finetune.preparation import Prepared
 from albert.finetune.run import SUMMARY, Outcome, run_once
+from albert.finetune.scoring import score_test
 from albert.finetune.settings import FinetuneSettings
 from albert.report.writing import reported
 from albert.train.loop import BadLoss, Progress
@@ -37,6 +38,7 @@ class Finetuned:
     baseline: float
     runs: tuple[Outcome, ...]
     chosen: Outcome
+    test: Mapping[str, float] = field(default_factory=dict)  # scores of the kept model on test data
 
     def final_runs(self) -> list[Outcome]:
         """Give one run a seed: attempts that were given up don't count where a later one was made."""
@@ -60,6 +62,7 @@ class Finetuned:
             "seeds": len(self.final_runs()),
             **figures,
             "chosen": self.chosen.folder,
+            "test": dict(self.test),
             "runs": [asdict(run) for run in self.runs],
         }
 
@@ -101,6 +104,12 @@ def run_seeds(
             if result.chosen.score is None:
                 raise BadLoss(f"{out}: no run came to an evaluation: {result.chosen.problem}")
             _keep_best(prepared, out, result)
+        world.wait()
+        if prepared.test:
+            result = replace(result, test=score_test(prepared, out / "model", world=world))
+            if world.is_first:
+                write_json(out / SUMMARY, result.summary())
+                write_card(out / "model", _card(prepared, result))
     return result
 
 
@@ -140,7 +149,10 @@ def _keep_best(prepared: Prepared, out: Path, result: Finetuned) -> None:
     with atomic_folder(out / "model") as temporary:
         for path in source.iterdir():
             shutil.copy2(path, temporary / path.name)
-        rates = prepared.settings.optimizer.model_copy(update={"lr": result.chosen.lr})
-        settings = prepared.settings.model_copy(update={"optimizer": rates})
-        card = model_card(prepared, settings, scores=result.chosen.scores, summary=result.summary())
-        (temporary / "README.md").write_text(card, encoding="utf-8")
+        (temporary / "README.md").write_text(_card(prepared, result), encoding="utf-8")
+
+
+def _card(prepared: Prepared, result: Finetuned) -> str:
+    rates = prepared.settings.optimizer.model_copy(update={"lr": result.chosen.lr})
+    settings = prepared.settings.model_copy(update={"optimizer": rates})
+    return model_card(prepared, settings, scores=result.chosen.scores, test=result.test, summary=result.summary())
