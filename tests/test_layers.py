@@ -44,7 +44,10 @@ STRANGERS: dict[str, tuple[str, ...]] = {
     "recipes": ("data", "model", "optim", "train", "tasks", "labelled", "inference", "interop", "report"),
 }
 WITHOUT_TORCH = ("errors", "settings", "files", "hardware", "batch", "text", "tokenizer", "data")
-ROWS_WITHOUT_TORCH = ("rows", "cells", "column_names", "detection", "targets", "holdout", "table_check", "conll")
+ROWS_WITHOUT_TORCH = (
+    "rows", "formats", "class_folders", "cells", "column_names", "sample", "detection", "targets", "holdout", "request",
+    "table_check", "check", "conll", "glue_layouts", "recognition",
+)  # fmt: skip
 HEAVY = {"torch", "transformers", "safetensors", "tensorflow", "openvino", "onnx", "onnxruntime"}
 
 
@@ -150,6 +153,23 @@ def loaded_by(code: str) -> list[str]:
 def test_importing_the_whole_data_path_loads_no_torch() -> None:
     loaded = loaded_by("\n".join(f"import {name}" for name in LIGHT))
     assert "albert" in loaded
+    assert HEAVY & set(loaded) == set()
+
+
+def test_the_check_of_a_table_loads_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label\na ship,good\n,bad\na boat,bad\n")
+    loaded = loaded_by(f"""
+import sys
+from albert.cli import main
+for words in (["{tmp_path}/a.csv"], ["{tmp_path}/none.csv"]):
+    sys.argv = ["albert", "data", "check", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        assert ended.code == 3, ended.code
+    else:
+        raise AssertionError
+""")
     assert HEAVY & set(loaded) == set()
 
 
