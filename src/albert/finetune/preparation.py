@@ -9,6 +9,7 @@ from typing import Any
 
 from albert.errors import DataError
 from albert.finetune.job import Items, encode_items
+from albert.finetune.notes import case_notes, cut_notes
 from albert.finetune.rules import resolve, resolve_length, table_row
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
@@ -93,7 +94,12 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
         baseline=baseline,
         data=opened.fingerprint,
         columns=opened.columns,
-        notes=(*opened.notes, *_notes(name, start, task, settings)),
+        notes=(
+            *opened.notes,
+            *_notes(name, start, task, settings),
+            *cut_notes(task, splits.train, items, start),
+            *case_notes(task, splits.train, start),
+        ),
     )
 
 
