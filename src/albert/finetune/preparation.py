@@ -9,6 +9,7 @@ from typing import Any
 
 from albert.errors import DataError
 from albert.finetune.job import Items, encode_items
+from albert.finetune.notes import case_notes, cut_notes
 from albert.finetune.rules import resolve, resolve_length, table_row
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
@@ -29,6 +30,7 @@ class Prepared:
     start: Start
     items: Items
     dev: Mapping[str, Sequence[Example]]  # the first decides
+    test: Mapping[str, Sequence[Example]]  # with labels, to be scored once at the end
     settings: FinetuneSettings  # nothing left open
     baseline: float  # the deciding score without reading
     data: str  # fingerprint
@@ -86,12 +88,27 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
         start=start,
         items=items,
         dev=dev,
+        test=_labelled_sets(splits.test),
         settings=resolved,
         baseline=baseline,
         data=opened.fingerprint,
         columns=opened.columns,
-        notes=(*opened.notes, *_notes(name, start, task, settings)),
+        notes=(
+            *opened.notes,
+            *_notes(name, start, task, settings),
+            *cut_notes(task, splits.train, items, start),
+            *case_notes(task, splits.train, start),
+        ),
     )
+
+
+def _labelled_sets(sets: Mapping[str, Sequence[Example]]) -> dict[str, Sequence[Example]]:
+    """Return the sets whose examples say what is true."""
+    return {name: examples for name, examples in sets.items() if examples and all(map(_is_labelled, examples))}
+
+
+def _is_labelled(example: Example) -> bool:
+    return getattr(example, "target", None) is not None or getattr(example, "answers", None) is not None
 
 
 def _notes(name: str, start: Start, task: AnyTask, settings: FinetuneSettings) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from albert.errors import ModelError
+from albert.errors import ModelError, UsageError
 from albert.files import read_json, sha256
 from albert.finetune.settings import Freeze, TuneSettings
 from albert.model import Albert, new_model
@@ -83,7 +83,13 @@ class Start:
             model = new_model(config, (task.head,), seed=seed)
         else:
             fresh = () if self.keeps_head(task, name=name) else (task.head,)
-            model = load_model(self.folder, (task.head,), seed=seed, config=config, fresh=fresh).model
+            loaded = load_model(self.folder, (task.head,), seed=seed, config=config, fresh=fresh)
+            model = loaded.model
+            if settings.freeze == "encoder" and any(name.startswith("encoder.") for name in loaded.new):
+                raise UsageError(
+                    f"tune.freeze='encoder': {self.folder} has no pooler, and a new one would never be trained: "
+                    "use tune.freeze='backbone'"
+                )
             if settings.pooler == "new" and model.encoder.pooler is not None:
                 generator = torch.Generator().manual_seed(seed)
                 initialise(model.encoder.pooler, config.initializer_range, generator=generator)
