@@ -97,6 +97,11 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
 def _notes(name: str, start: Start, task: AnyTask, settings: FinetuneSettings) -> list[str]:
     if settings.tune.start == "random":
         return ["all weights are new: only the shape and the tokenizer of the model are used"]
+    if not task.heads:
+        config, trained = start.config, task.configure(start.config)
+        turned_on = trained.hidden_dropout_prob if trained != config else 0.0
+        why = "texts alone are learnt from by what it changes"
+        return [f"dropout {turned_on:g} is turned on for training: the model has none, and {why}"] if turned_on else []
     if start.keeps_head(task, name=name):
         return ["the model's own head for these labels is taken over"]
     if name in ("rte", "sts-b", "mrpc") and not start.is_tuned:

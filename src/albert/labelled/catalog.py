@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from albert.errors import DataError, UsageError, did_you_mean
-from albert.labelled import choices, conll, glue, questions, race, tags, texts
+from albert.labelled import choices, conll, glue, questions, race, similarity, tags, texts
 from albert.labelled.detection import DETECT_ROWS, detect
 from albert.labelled.request import DataRequest, Opened
 from albert.labelled.rows import sample_rows
@@ -38,6 +38,7 @@ class Family:
 
     names: tuple[str, ...]  # what --task takes
     open: Callable[[DataRequest, AnyTask | None], Opened]
+    others: tuple[str, ...] = ()  # data of another family that a model of this one can be evaluated on
     kinds: tuple[str, ...] = ()  # the kinds of Task that the data is for, and whose inputs `inputs` reads
     inputs: Callable[[AnyTask, Path, Mapping[str, str], ReadReport], Iterator[Example]] | None = None
     recognise: Callable[[Path], str | None] | None = None  # the task of a path that speaks for itself
@@ -67,6 +68,13 @@ FAMILIES: tuple[Family, ...] = (
         inputs=questions.read_question_inputs,
         recognise=questions.is_squad,
     ),
+    Family(
+        ("similarity",),
+        similarity.open_similarity,
+        others=tuple(glue.LAYOUTS),
+        kinds=("similarity",),
+        inputs=similarity.read_pairs,
+    ),
 )
 
 
@@ -84,6 +92,8 @@ def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
         if path is not None and not path.exists():
             raise DataError(f"{path}: no such file or folder: check the path")
     request = replace(request, task=official_name(request.task) if request.task else recognise(request.data))
+    if task is not None and _reads(task, request.task):
+        request = replace(request, task=None)
     name = request.task or (task.kind if task is not None else None)
     if name is None:  # by its columns; the family takes over what was found
         found = detect(sample_rows(request.data, DETECT_ROWS), request.data, columns=request.columns)
@@ -94,7 +104,14 @@ def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
     opened = family.open(request, task)
     if request.class_weights and opened.task.kind != "classification":
         raise UsageError(f"data.class_weights: only classification has them, this is {opened.task.kind}: leave it out")
+    if request.temperature and opened.task.kind != "similarity":
+        raise UsageError(f"data.temperature: only similarity has one, this is {opened.task.kind}: leave it out")
     return replace(opened, name=name)
+
+
+def _reads(task: AnyTask, name: str | None) -> bool:
+    """Tell whether data that has a name of its own is also data for a model's task."""
+    return any(task.kind in family.kinds and name in family.others for family in FAMILIES)
 
 
 def official_name(name: str) -> str:

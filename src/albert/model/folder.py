@@ -136,7 +136,7 @@ def save_model(
     dtype: torch.dtype = torch.float32,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a model folder, replacing what was there as a whole; `extra` are JSON files beside it, by name."""
+    """Write a model folder, replacing what was there as a whole; `extra` are JSON files in it, by name."""
     with atomic_folder(folder) as temporary:
         write_json(temporary / "config.json", config_json(model, dtype=dtype))
         write_tensors(temporary / "model.safetensors", _tensors(model, dtype=dtype), metadata={"format": "pt"})
@@ -146,6 +146,7 @@ def save_model(
         if tokenizer is not None:
             tokenizer.save(temporary)
         for name, value in (extra or {}).items():
+            (temporary / name).parent.mkdir(exist_ok=True)
             write_json(temporary / name, value)
 
 
