@@ -47,7 +47,10 @@ STRANGERS: dict[str, tuple[str, ...]] = {
     "recipes": ("data", "model", "optim", "train", "tasks", "labelled", "inference", "interop", "report"),
 }
 WITHOUT_TORCH = ("errors", "settings", "files", "hardware", "batch", "text", "tokenizer", "data")
-ROWS_WITHOUT_TORCH = ("rows", "cells", "column_names", "detection", "targets", "holdout", "table_check", "conll")
+ROWS_WITHOUT_TORCH = (
+    "rows", "formats", "class_folders", "cells", "column_names", "sample", "detection", "targets", "holdout", "request",
+    "table_check", "check", "conll", "glue_layouts", "recognition",
+)  # fmt: skip
 HEAVY = {"torch", "transformers", "safetensors", "tensorflow", "openvino", "onnx", "onnxruntime"}
 
 
@@ -175,6 +178,23 @@ def test_every_package_that_is_imported_is_declared_and_locked() -> None:
     assert missing == set(), "declare it in pyproject.toml, then `make lock`"
     locked = (SOURCE.parent / "requirements.lock").read_text(encoding="utf-8").splitlines()
     assert core <= {line.partition("==")[0].lower().replace("_", "-") for line in locked}
+
+
+def test_the_check_of_a_table_loads_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label\na ship,good\n,bad\na boat,bad\n")
+    loaded = loaded_by(f"""
+import sys
+from albert.cli import main
+for words in (["{tmp_path}/a.csv"], ["{tmp_path}/none.csv"]):
+    sys.argv = ["albert", "data", "check", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        assert ended.code == 3, ended.code
+    else:
+        raise AssertionError
+""")
+    assert HEAVY & set(loaded) == set()
 
 
 def test_the_help_of_every_command_loads_neither_torch_nor_numpy() -> None:

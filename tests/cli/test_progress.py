@@ -30,15 +30,6 @@ def test_plain_progress_lines_come_now_and_then(
     assert capsys.readouterr().err == "building: 50%, words, 24 s left\nbuilding: 80%, words, 11 s left\n"
 
 
-def test_a_lasting_line_is_never_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    clock = iter([0.0, 1.0, 2.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    with progress.progress_line("training") as show:
-        show(0.1, "step 1")
-        show(0.2, "held-out", lasting=True)
-    assert capsys.readouterr().err == "training: 20%, held-out, 8.0 s left\n"
-
-
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [(0.25, "0.2 s"), (59.4, "59 s"), (61, "1 min 01 s"), (3599.7, "1 h 00 min"), (7322, "2 h 02 min")],

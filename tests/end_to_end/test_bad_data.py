@@ -43,7 +43,7 @@ def problems(out: str) -> list[str]:
         (
             "a.csv",
             "the old ship,good\n" + "".join(f"{text},good\n{text} late,bad\n" for text in TEXTS),
-            "a.csv:1: the first line seems to be",
+            "a.csv:1: no header: the first line is a row, it begins with 'the old ship'",
         ),
         ("a.csv", "text,label\na ship,good\na boat,bad\n", "a.csv: 2 rows with 2 different texts can't be divided"),
         (
@@ -52,7 +52,7 @@ def problems(out: str) -> list[str]:
             "or answer and answer_start",
         ),
         ("a.txt", "ship B-X\nthe O\n", "say --task tagging"),
-        ("a.json", json.dumps([{"text": "a", "label": "b"}]), "a table goes into .jsonl, an object a line"),
+        ("a.json", json.dumps({"text": "a", "label": "b"}), "a.json: data: is missing: SQuAD's files have it"),
         ("a.conll", "ship B-X\nthe O\n", "a.conll: 1 rows with 1 different texts can't be divided"),
     ],
 )

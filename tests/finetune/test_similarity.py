@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from word_model import CLASSES, WORDS
 
 import albert
 from albert.errors import UsageError
@@ -20,6 +19,7 @@ from albert.finetune.preparation import prepare
 from albert.finetune.settings import FinetuneSettings
 from albert.labelled.catalog import open_data
 from albert.labelled.request import DataRequest
+from word_model import CLASSES, WORDS
 
 Settings = Callable[..., FinetuneSettings]
 PROBES = ["the cat sat", "a lovely winter letter came to the town at noon", "awful", "the dog left " * 30]

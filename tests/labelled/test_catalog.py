@@ -242,12 +242,12 @@ def test_a_table_is_looked_at_once(
     path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
     looks: list[Path | str] = []
 
-    class Watched(detection._Table):
+    class Watched(detection.Sample):
         def __init__(self, rows: Sequence[Row], path: str, told: dict[str, str]) -> None:
             looks.append(path)
             super().__init__(rows, path, told)
 
-    monkeypatch.setattr(detection, "_Table", Watched)
+    monkeypatch.setattr(detection, "Sample", Watched)
     monkeypatch.setattr(questions, "question_columns", lambda row, _: looks.append(row.path))
     assert open_data(DataRequest(path)).name == task
     assert looks == [str(path)]

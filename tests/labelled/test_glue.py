@@ -9,7 +9,8 @@ import pytest
 
 from albert.errors import DataError, UsageError
 from albert.labelled.catalog import DataRequest, open_data
-from albert.labelled.glue import LAYOUTS, glue_name, glue_task
+from albert.labelled.glue import glue_task
+from albert.labelled.glue_layouts import LAYOUTS, glue_name
 from albert.tasks.classification import Classification, Regression, TextExample
 
 ROWS = {  # train, dev, test: as the README of the data says

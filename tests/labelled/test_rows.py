@@ -109,7 +109,7 @@ def test_json_in_a_table_and_columns_of_one_name_in_parquet_are_named(tmp_path: 
         ("a.jsonl", '{"text": "a"}\n\n["b"]\n', r"a.jsonl:3: a JSON list, must be an object"),
         ("a.jsonl", "[" * 100_000, r"a.jsonl:1: not JSON \(nested too deeply"),
         ("a.parquet", "no parquet", r"a.parquet:1: can't be read as Parquet"),
-        ("a.xlsx", "x", r"a.xlsx: the format .* use .csv, .tsv, .jsonl or .parquet"),
+        ("a.xlsx", "x", r"a.xlsx: the format .* use .csv, .tsv, .jsonl, .json or .parquet"),
         ("a.csv.gz", "x", r"a.csv.gz: damaged"),
     ],
 )

@@ -7,9 +7,9 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
-from albert.errors import ModelError
+from albert.errors import ModelError, UsageError
 from albert.model import locate as module
-from albert.model.locate import HUB_FILES, locate
+from albert.model.locate import HUB_FILES, locate, refuse_two_meanings
 
 
 def test_a_folder_is_itself(tmp_path: Path) -> None:
@@ -23,6 +23,30 @@ def test_a_shipped_name_is_found_in_the_package(tmp_path: Path, monkeypatch: pyt
     assert locate("tiny-xx") == tmp_path / "tiny-xx"
     with pytest.raises(ModelError, match="did you mean 'tiny-xx'"):
         locate("tiny-xy")
+
+
+def test_a_preset_is_said_to_have_no_weights_and_what_to_give_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"base: is a preset.*without weights.*tiny-en.*albert/albert-base-v2.*hub"):
+        locate("base")
+    with pytest.raises(UsageError, match=r"albert/albert-large-v1"):
+        locate("large-v1")
+
+
+def test_a_name_that_is_a_preset_and_a_model_folder_is_refused_and_a_path_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refuse_two_meanings("small")
+    (tmp_path / "small" / "model").mkdir(parents=True)
+    refuse_two_meanings("small")  # a folder of anything else
+    (tmp_path / "small" / "model" / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"write ./small for the folder"):
+        refuse_two_meanings("small")
+    refuse_two_meanings("./small")
+    assert locate("./small") == Path("small/model")
 
 
 def test_an_absent_folder_is_not_taken_for_a_hub_id(tmp_path: Path) -> None:

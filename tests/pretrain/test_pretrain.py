@@ -20,6 +20,7 @@ from albert.optim.table import OPTIMIZERS
 from albert.pretrain import Plan, Pretrained, job, pretrain
 from albert.pretrain.job import count_micro_batches, phases
 from albert.pretrain.settings import PretrainSettings
+from albert.pretrain.start import start_model
 from albert.settings import read_settings
 from albert.train.checkpoint import newest_intact
 from albert.train.loop import Progress
@@ -284,6 +285,15 @@ def test_micro_batches_divide_the_batch_or_are_refused_with_the_sizes_that_fit()
     with pytest.raises(UsageError, match="not a multiple of the 3 processes"):
         count_micro_batches(settings(), 8, 64, processes=3)
     assert count_micro_batches(settings(), 512, 512, processes=1) == 16
+
+
+def test_a_folder_with_the_name_of_a_preset_does_not_stand_in_its_way(
+    store: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny" / "model").mkdir(parents=True)
+    (tmp_path / "tiny" / "model" / "config.json").write_text("{}")
+    assert start_model("tiny", store, settings()).config.hidden_size == 32
 
 
 def test_training_goes_on_from_a_folder_at_another_depth(store: TokenStore, tmp_path: Path) -> None:

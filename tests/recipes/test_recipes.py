@@ -161,3 +161,9 @@ def test_an_unknown_recipe_suggests_the_near_one_and_lists_all() -> None:
         locate_recipe("settings/xyz.toml")
     with pytest.raises(UsageError, match="did you mean 'laptop'"):
         locate_recipe("laptop.toml")
+
+
+def test_the_help_of_pretraining_names_every_shipped_recipe() -> None:
+    done = CliRunner().invoke(app, ["pretrain", "--help"], terminal_width=300)
+    words = set(done.stdout.replace(",", " ").replace(".", " ").split())
+    assert set(shipped_recipes()) <= words

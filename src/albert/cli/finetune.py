@@ -27,7 +27,7 @@ def finetune(
         str | None, typer.Option(help="cola, sst-2, mrpc, …, squad, race, classification, …; else found in the data.")
     ] = None,
     dev: Annotated[Path | None, typer.Option(help="Dev data; else part of the data is held out.")] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data, kept out of training and checked for copies.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data: scored once at the end, by the best model.")] = None,
     columns: Annotated[
         list[str] | None, typer.Option(help="A column by its role: --columns text=body --columns label=topic.")
     ] = None,
@@ -64,6 +64,7 @@ def finetune(
             retry=retry,
             dry_run=dry_run,
             observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
+            tell=show.say,
         )
     if not is_first_process():
         return
@@ -73,7 +74,7 @@ def finetune(
         facts = {"folder": str(result.folder), "model": str(result.folder / "model")}
         print(json.dumps(facts | result.summary(), indent=2))
     else:
-        print("\n".join([*(f"note: {note}" for note in opened.notes), _result_text(result)]))
+        print(_result_text(result))
 
 
 def parse_columns(words: list[str]) -> dict[str, str]:
@@ -126,6 +127,7 @@ def _result_text(result: Finetuned) -> str:
         f"  {name.removeprefix('valid_').replace('_', ' '):<18} {value:.4f}" for name, value in chosen.scores.items()
     ]
     lines.append(f"  {'without reading':<18} {result.baseline:.4f}")
+    lines += [f"  {name.replace('_', ' '):<18} {value:.4f}" for name, value in result.test.items()]
     if len(result.runs) > 1:
         lines.append(
             f"  {len(result.final_runs())} seeds: median {facts['median']:.4f}, mean {facts['mean']:.4f}, "

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from albert.cli.processes import PROCESSES_HELP, run_in_processes
-from albert.cli.progress import duration, progress_line
+from albert.cli.progress import Line, duration, progress_line
+from albert.recipes import locate_recipe, shipped_recipes
 from albert.train.launch import is_first_process
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def pretrain(
     ] = None,
     valid: Annotated[Path | None, typer.Option(help="Held-out token store, for evaluation during training.")] = None,
     config: Annotated[
-        str | None, typer.Option(help="TOML file of settings, or a shipped recipe: paper, laptop, one-gpu, eight-gpu.")
+        str | None, typer.Option(help=f"TOML file of settings, or a shipped recipe: {', '.join(shipped_recipes())}.")
     ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting: --set train.steps=20000.")] = None,
     processes: Annotated[int, typer.Option(min=1, help=PROCESSES_HELP)] = 1,
@@ -47,11 +48,13 @@ def pretrain(
         run_in_processes(processes)
     from albert import pretrain as stage
     from albert.data.store import TokenStore
+    from albert.model.locate import refuse_two_meanings
     from albert.pretrain.settings import PretrainSettings
-    from albert.recipes import locate_recipe
     from albert.recipes.curves import find_reference
     from albert.settings import assigned_names, flatten, read_settings
 
+    if model is not None:
+        refuse_two_meanings(model)
     file = locate_recipe(config) if config is not None else None
     settings = read_settings(PretrainSettings, file=file, assignments=set_ or [])
     start = model or settings.start_from or DEFAULT_MODEL
@@ -69,11 +72,8 @@ def pretrain(
             settings=settings,
             valid=held_out,
             dry_run=dry_run,
-            observe=lambda progress: show(
-                progress.step / progress.steps,
-                _words(progress, reference),
-                lasting="valid_mlm_loss" in progress.metrics,
-            ),
+            observe=lambda progress: _observe(show, progress, reference),
+            tell=show.say,
         )
     if not is_first_process():
         return
@@ -96,6 +96,15 @@ def pretrain(
     print(f"{facts['model']}: a model trained for {facts['steps']:,} steps")
     for name, value in result.trained.last_evaluation.items():
         print(f"  {name.removeprefix('valid_').replace('_', ' '):<14} {value:.4f}")
+
+
+def _observe(show: Line, progress: Progress, reference: Reference | str) -> None:
+    """Show how far it is; held-out scores stay on the screen."""
+    words = _words(progress, reference)
+    if "valid_mlm_loss" in progress.metrics:
+        show.say(words)
+    else:
+        show(progress.step / progress.steps, words)
 
 
 def _compared(reference: Reference) -> str:

@@ -7,24 +7,32 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from dataclasses import dataclass
 
 PLAIN_SECONDS = 10.0  # between two plain lines
 
+Show = Callable[[float, str], None]  # what is done, 0 to 1, and a few words
 
-class Show(Protocol):
-    """Show what is done, 0 to 1, in a few words; a lasting line stays on the screen."""
 
-    def __call__(self, done: float, words: str, *, lasting: bool = False) -> None: ...
+@dataclass(frozen=True)
+class Line:
+    """What shows progress when it is called, and says what is to stay on the screen."""
+
+    show: Show
+    say: Callable[[str], None]
+
+    def __call__(self, done: float, words: str) -> None:
+        """Show how far it is."""
+        self.show(done, words)
 
 
 @contextmanager
-def progress_line(title: str) -> Iterator[Show]:
+def progress_line(title: str) -> Iterator[Line]:
     """Give the function that shows progress while the block runs."""
     if not sys.stderr.isatty():
-        yield _plain_lines(title)
+        yield Line(_plain_lines(title), lambda text: print(text, file=sys.stderr, flush=True))
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -39,26 +47,23 @@ def progress_line(title: str) -> Iterator[Show]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as line:
         task = line.add_task(title, total=1.0, words="")
 
-        def show(done: float, words: str, *, lasting: bool = False) -> None:
-            if lasting:
-                line.console.print(f"{title}: {words}", markup=False, highlight=False)
-            else:
-                line.update(task, completed=done, words=words)
+        def show(done: float, words: str) -> None:
+            line.update(task, completed=done, words=words)
 
-        yield show
+        yield Line(show, lambda text: line.console.print(text, markup=False, highlight=False, soft_wrap=True))
 
 
 def _plain_lines(title: str) -> Show:
     last = time.monotonic()
     first: tuple[float, float] | None = None  # time and share of the first report: a resumed run begins in the middle
 
-    def show(done: float, words: str, *, lasting: bool = False) -> None:
+    def show(done: float, words: str) -> None:
         nonlocal first, last
         now = time.monotonic()
         first = first or (now, done)
-        if now - last < PLAIN_SECONDS and not lasting:
+        if now - last < PLAIN_SECONDS:
             return
-        last = last if lasting else now
+        last = now
         began, share_then = first
         left = f", {duration((now - began) * (1 - done) / (done - share_then))} left" if done > share_then else ""
         share = f"{done:.0%}, " if done > 0 else ""  # of a stream nobody knows the end

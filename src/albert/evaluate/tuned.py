@@ -16,8 +16,10 @@ from albert.evaluate.scoring import Decided, Observe, score_splits
 from albert.inference.model import Model, load
 from albert.inference.records import FORMATS, check_output, write_records
 from albert.labelled.catalog import open_data
-from albert.labelled.glue import LAYOUTS
+from albert.labelled.detection import columns_there
+from albert.labelled.glue_layouts import LAYOUTS
 from albert.labelled.glue_submission import write_submission
+from albert.labelled.recognition import recognise
 from albert.labelled.request import DataRequest, Opened
 from albert.labelled.squad import write_predictions
 from albert.tasks.span import QuestionExample
@@ -61,12 +63,16 @@ def evaluate_task(
     observe: Observe = lambda *_: None,
 ) -> TaskScores | TaskPlan:
     """Score a model on labelled data; perhaps write its decisions, as records or for GLUE's leaderboard."""
+    if not request.data.exists():  # before the model is loaded
+        raise DataError(f"{request.data}: no such file or folder: check the path (--data)")
     if predictions is not None:
         check_output("--predictions", predictions, request.data)
     model = load(name)
     if model.task is None:
         raise UsageError(f"{name}: has no task: it can {', '.join(model.abilities)}; fine-tune it (albert finetune)")
     task = model.task if request.max_length is None else _shortened(model, model.task, request.max_length)
+    if request.task is None and "text" in model.columns and request.data.is_file() and not recognise(request.data):
+        request = replace(request, columns=columns_there(model.columns, request.data) | dict(request.columns))
     opened = open_data(request, task=task)
     if "text" in opened.columns and (problem := model.pair_problem(given="pair" in opened.columns)):
         raise DataError(f"{request.data}: {name} {problem} (--columns text=NAME, and pair=NAME for two)")

@@ -31,18 +31,31 @@ def finetune(
     retry: bool = False,
     dry_run: bool = False,
     observe: Callable[[Progress], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Finetuned | FinetunePlan:
     """Tune a model for a task; run again to resume.
 
     With several seeds, or with `retry`, every run has a folder of its own in `out`, and the best by dev becomes
-    `out/model`. `retry` starts a run that learns nothing again, at half the rate and from another seed.
+    `out/model`. `retry` starts a run that learns nothing again, at half the rate and from another seed. `tell` is given
+    what a user should know before the training, a line at a time.
     """
     prepared = prepare(opened, model, settings or FinetuneSettings())
     with join_world(timeout_minutes=prepared.settings.train.timeout_minutes) as world:
         if dry_run:
             return make_plan(prepared, seeds=seeds, world=world)
+        if world.is_first:
+            for note in prepared.notes:
+                tell(note if note.startswith("warning: ") else f"note: {note}")
         if seeds > 1 or retry:
-            return run_seeds(prepared, out, seeds=seeds, retry=retry, world=world, observe=observe)
+            return run_seeds(prepared, out, seeds=seeds, retry=retry, world=world, observe=observe, tell=tell)
         finished = (out / SUMMARY).exists()
-        outcome = run_once(prepared, out, settings=prepared.settings, world=world, observe=observe)
-        return Finetuned(out, prepared.deciding, prepared.baseline, (outcome,), chosen=outcome, was_finished=finished)
+        outcome = run_once(prepared, out, settings=prepared.settings, world=world, observe=observe, tell=tell)
+        return Finetuned(
+            out,
+            prepared.deciding,
+            prepared.baseline,
+            (outcome,),
+            chosen=outcome,
+            test=outcome.test,
+            was_finished=finished,
+        )

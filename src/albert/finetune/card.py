@@ -5,10 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from albert.files import atomic_write
 from albert.finetune.preparation import Prepared
 from albert.finetune.settings import FinetuneSettings
+from albert.tasks.task import AnyTask
 
 MAX_LABELS_SHOWN = 20
 
@@ -18,6 +21,7 @@ def model_card(
     settings: FinetuneSettings,
     *,
     scores: Mapping[str, float],
+    test: Mapping[str, float] | None = None,
     summary: Mapping[str, Any] | None = None,
 ) -> str:
     """Write the card of a model; `summary` tells of the other runs, where there are several."""
@@ -34,25 +38,45 @@ def model_card(
         *(f"| {name.removeprefix('valid_').replace('_', ' ')} | {value:.4f} |" for name, value in scores.items()),
         f"| {task.best.replace('_', ' ')} without reading | {prepared.baseline:.4f} |\n",
     ]
+    if test:
+        lines += [
+            "| on test | |\n|---|---|",
+            *(f"| {name.removeprefix('test_').replace('_', ' ')} | {value:.4f} |" for name, value in test.items()),
+            "",
+        ]
     if summary is not None:
         lines.append(_spread(summary))
-    lines.append(_use(*task.usage))
+    lines.append(_use(task))
     lines += [
         f"- started from: {prepared.model} (weights sha256 {prepared.start.fingerprint})",
         f"- data: {prepared.items.examples:,} training examples, fingerprint {prepared.data}",
         f"- rate {settings.optimizer.lr}, batch {settings.train.batch_size}, {settings.train.steps:,} steps at most, "
         f"sequences of {task.max_length} tokens at most",
         f"- command: `{shlex.join(['albert', *sys.argv[1:]])}`",
-        "\nDev chose the best step and the best run, so these scores are a little too good.\n",
+        "\nDev chose the best step and the best run, so its scores are a little too good."
+        + (" Test was scored once, at the end.\n" if test else "\n"),
     ]
     return "\n".join(lines)
 
 
-def _use(call: str, words: str) -> str:
+def write_card(folder: Path, card: str) -> None:
+    """Replace the card of a model folder."""
+    with atomic_write(folder / "README.md") as file:
+        file.write(card.encode())
+
+
+def _use(task: AnyTask) -> str:
     """Show how to use the model, from Python and from a shell."""
+    call, words = task.usage
     return (
         f'```python\nimport albert\n\nmodel = albert.load("MODEL-FOLDER")\nmodel.{call}\n```\n\n'
         f"```sh\nalbert predict MODEL-FOLDER {words}\nalbert predict MODEL-FOLDER FILE --out decisions.jsonl\n```\n"
+        + (
+            f"```python\nfrom transformers import pipeline\n\n"
+            f'pipeline("{task.pipeline}", "MODEL-FOLDER", truncation=True)("A man came.")\n```\n'
+            if task.pipeline
+            else ""
+        )
     )
 
 

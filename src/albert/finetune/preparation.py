@@ -9,11 +9,13 @@ from typing import Any
 
 from albert.errors import DataError
 from albert.finetune.job import Items, encode_items
+from albert.finetune.notes import case_notes, cut_notes
 from albert.finetune.rules import resolve, resolve_length, table_row
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
 from albert.labelled.request import Opened
 from albert.model import Albert
+from albert.tasks.similarity import PairExample
 from albert.tasks.task import AnyTask, Example
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,7 @@ class Prepared:
     start: Start
     items: Items
     dev: Mapping[str, Sequence[Example]]  # the first decides
+    test: Mapping[str, Sequence[Example]]  # with labels, to be scored once at the end
     settings: FinetuneSettings  # nothing left open
     baseline: float  # the deciding score without reading
     data: str  # fingerprint
@@ -86,12 +89,28 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
         start=start,
         items=items,
         dev=dev,
+        test=_labelled_sets(splits.test),
         settings=resolved,
         baseline=baseline,
         data=opened.fingerprint,
         columns=opened.columns,
-        notes=(*opened.notes, *_notes(name, start, task, settings)),
+        notes=(
+            *opened.notes,
+            *_notes(name, start, task, settings),
+            *cut_notes(task, splits.train, items, start),
+            *case_notes(task, splits.train, start),
+        ),
     )
+
+
+def _labelled_sets(sets: Mapping[str, Sequence[Example]]) -> dict[str, Sequence[Example]]:
+    """Return the sets whose examples say what is true."""
+    return {name: examples for name, examples in sets.items() if examples and all(map(_is_labelled, examples))}
+
+
+def _is_labelled(example: Example) -> bool:
+    known = (getattr(example, "target", None), getattr(example, "answers", None))
+    return isinstance(example, PairExample) or any(value is not None for value in known)
 
 
 def _notes(name: str, start: Start, task: AnyTask, settings: FinetuneSettings) -> list[str]:

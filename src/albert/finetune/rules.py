@@ -173,8 +173,13 @@ def resolve(
     warmup = optimizer.warmup_steps
     if warmup is None:
         warmup = min(steps - 1, round(values.warmup_steps * steps / values.steps))
+    elif warmup >= steps > 1:
+        raise UsageError(
+            f"optimizer.warmup_steps={warmup} does not end within the run of {steps} steps: "
+            f"use {max(1, steps // 10)} or so"
+        )
     often = max(math.ceil(steps / EVALUATIONS), math.ceil(dev / (3 * EVALUATION_SHARE * batch_size)))
-    eval_every = _given(train, "eval_every", max(1, min(often, steps)))
+    eval_every = min(steps, _given(train, "eval_every", max(1, often)))
     filled = {
         "data": settings.data.model_dump(),
         "train": train.model_dump()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from albert.errors import ModelError
 from albert.files import read_json, write_json
-from albert.finetune.card import model_card
+from albert.finetune.card import model_card, write_card
 from albert.finetune.dev import DevScores
 from albert.finetune.job import FinetuneJob
 from albert.finetune.judge import Judge, beats
 from albert.finetune.preparation import Prepared
+from albert.finetune.scoring import score_test
 from albert.finetune.settings import FinetuneSettings
 from albert.model import Albert
 from albert.model.folder import save_model
@@ -22,7 +23,7 @@ from albert.report.writing import reported
 from albert.tasks.saved_task import TASK_FILE, task_json
 from albert.train.checkpoint import checkpoint_path, damage, load_checkpoint
 from albert.train.history import History, read_history
-from albert.train.loop import BadLoss, Progress, train
+from albert.train.loop import BadLoss, Progress, begin_words, train
 from albert.train.run import RunFolder, own_run
 from albert.train.settings import with_precision
 from albert.train.world import World
@@ -46,6 +47,7 @@ class Outcome:
     learnt: bool  # more than deciding without reading
     ended_early: bool
     problem: str | None = None  # what to know before using it
+    test: dict[str, float] = field(default_factory=dict)  # scores of the kept model on test data
 
 
 def run_once(
@@ -57,29 +59,38 @@ def run_once(
     one_of_several: bool = False,
     give_up: bool = False,
     observe: Callable[[Progress], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Train with one seed into a run folder whose `model` is the best by dev; a finished run is only read.
 
     A model that somebody deleted is written again where its checkpoint is still there. For `one_of_several` a loss
-    that explodes is an outcome rather than an error. With `give_up` a run that learns nothing ends early.
+    that explodes is an outcome rather than an error. With `give_up` a run that learns nothing ends early. `tell` is
+    given a line about where the run begins.
     """
     with own_run(out, prepared.facts(), world, settings=settings) as run:
         world.wait()
         if (out / SUMMARY).exists():
             outcome = Outcome(**read_json(out / SUMMARY))
+            if run:
+                tell(f"{out}: has been trained before: nothing to do")
             if _is_gone(out, outcome.score, world):
                 _restore(prepared, out, step=outcome.best_step, settings=settings, world=world)
             return outcome
         with reported(run, world):
             try:
                 outcome = _train(
-                    prepared, out, settings=settings, world=world, run=run, give_up=give_up, observe=observe
+                    prepared, out, settings=settings, world=world, run=run, give_up=give_up, observe=observe, tell=tell
                 )
             except BadLoss as problem:
                 if not one_of_several:
                     raise
                 outcome = _exploded(prepared, out, settings, str(problem), world=world)
+            if not one_of_several and world.sum([float(outcome.score is not None)])[0] > 0:
+                outcome = replace(outcome, test=score_test(prepared, out / "model", world=world))
             if world.is_first:
+                if outcome.test:
+                    card = model_card(prepared, settings, scores=outcome.scores, test=outcome.test)
+                    write_card(out / "model", card)
                 write_json(out / SUMMARY, asdict(outcome))
         world.wait()
     return outcome
@@ -94,6 +105,7 @@ def _train(
     run: RunFolder | None,
     give_up: bool,
     observe: Callable[[Progress], None],
+    tell: Callable[[str], None],
 ) -> Outcome:
     peak, warmup = settings.optimizer.lr, settings.optimizer.warmup_steps
     assert isinstance(peak, float)
@@ -115,6 +127,11 @@ def _train(
         run.log(progress.step, progress.metrics)
         observe(progress)
 
+    def begin(step: int) -> None:
+        if run is not None:
+            run.resume_metrics(step)
+            tell(f"{out}: {begin_words(step, settings.train.steps)}")
+
     trained = train(
         FinetuneJob(model, prepared.task, prepared.items, settings=settings.train, world=world, score=dev.score),
         build_optimizer(settings.optimizer, model, lr=peak),
@@ -125,7 +142,7 @@ def _train(
         folder=out,
         world=world,
         observe=note,
-        resumed=run.resume_metrics if run else lambda _: None,
+        resumed=begin,
         judge=judge,
     )
     state = trained.state
@@ -150,8 +167,14 @@ def _keep(model: Albert, dev: DevScores, prepared: Prepared, *, settings: Finetu
     """Write the model and what it decided at the last evaluation."""
     card = model_card(prepared, settings, scores=dev.last)
     own = task_json(dev.settled, name=prepared.name, columns=prepared.columns)
-    extra = {TASK_FILE: own} | dev.settled.files(model.config)
-    save_model(model, out / "model", tokenizer=prepared.start.tokenizer, card=card, extra=extra)
+    save_model(
+        model,
+        out / "model",
+        tokenizer=prepared.start.tokenizer,
+        card=card,
+        extra={TASK_FILE: own} | dev.settled.files(model.config),
+        max_length=prepared.task.max_length,
+    )
     dev.keep_decisions(out)
 
 

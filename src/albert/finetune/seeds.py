@@ -16,9 +16,10 @@ from statistics import mean, median, stdev
 from typing import Any
 
 from albert.files import atomic_folder, read_json, write_json
-from albert.finetune.card import model_card
+from albert.finetune.card import model_card, write_card
 from albert.finetune.preparation import Prepared
 from albert.finetune.run import SUMMARY, Outcome, run_once
+from albert.finetune.scoring import score_test
 from albert.finetune.settings import FinetuneSettings
 from albert.report.writing import reported
 from albert.train.loop import BadLoss, Progress
@@ -39,6 +40,7 @@ class Finetuned:
     baseline: float
     runs: tuple[Outcome, ...]
     chosen: Outcome
+    test: Mapping[str, float] = field(default_factory=dict)  # scores of the kept model on test data
     was_finished: bool = field(default=False, compare=False)  # there was nothing left to train
 
     def final_runs(self) -> list[Outcome]:
@@ -63,6 +65,7 @@ class Finetuned:
             "seeds": len(self.final_runs()),
             **figures,
             "chosen": self.chosen.folder,
+            "test": dict(self.test),
             "runs": [asdict(run) for run in self.runs],
         }
 
@@ -75,6 +78,7 @@ def run_seeds(
     retry: bool,
     world: World,
     observe: Callable[[Progress], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Finetuned:
     """Run several seeds into folders `seed-N` of `out`; with `retry`, attempts that learn nothing are made again."""
     facts = prepared.facts() | {"several": True}
@@ -92,6 +96,7 @@ def run_seeds(
                     one_of_several=True,
                     give_up=retry,
                     observe=lambda progress, done=number: observe(_overall(progress, done=done, seeds=seeds)),  # type: ignore[misc]
+                    tell=tell,
                 )
                 runs[outcome.folder] = outcome
                 if world.is_first:
@@ -103,6 +108,12 @@ def run_seeds(
             if result.chosen.score is None:
                 raise BadLoss(f"{out}: no run came to an evaluation: {result.chosen.problem}")
             _keep_best(prepared, out, result)
+        world.wait()
+        if prepared.test:
+            result = replace(result, test=score_test(prepared, out / "model", world=world))
+            if world.is_first:
+                write_json(out / SUMMARY, result.summary())
+                write_card(out / "model", _card(prepared, result))
     return replace(result, was_finished=runs == before)
 
 
@@ -139,14 +150,18 @@ def _gather(prepared: Prepared, out: Path, runs: Mapping[str, Outcome]) -> Finet
 def _keep_best(prepared: Prepared, out: Path, result: Finetuned) -> None:
     """Copy the best model, unless it is there, with a card that tells of all runs and has the rate of its own."""
     source, target = out / result.chosen.folder / "model", out / "model"
-    rates = prepared.settings.optimizer.model_copy(update={"lr": result.chosen.lr})
-    settings = prepared.settings.model_copy(update={"optimizer": rates})
-    card = model_card(prepared, settings, scores=result.chosen.scores, summary=result.summary())
+    card = _card(prepared, result)
     if _holds(target, source, card):
         return
     with atomic_folder(target) as temporary:
         shutil.copytree(source, temporary, dirs_exist_ok=True)
         (temporary / CARD).write_text(card, encoding="utf-8")
+
+
+def _card(prepared: Prepared, result: Finetuned) -> str:
+    rates = prepared.settings.optimizer.model_copy(update={"lr": result.chosen.lr})
+    settings = prepared.settings.model_copy(update={"optimizer": rates})
+    return model_card(prepared, settings, scores=result.chosen.scores, test=result.test, summary=result.summary())
 
 
 def _holds(target: Path, source: Path, card: str) -> bool:

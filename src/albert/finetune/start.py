@@ -85,7 +85,13 @@ class Start:
             model = new_model(config, task.heads, seed=seed)
         else:
             fresh = () if self.keeps_head(task, name=name) else task.heads
-            model = load_model(self.folder, task.heads, seed=seed, config=config, fresh=fresh).model
+            loaded = load_model(self.folder, task.heads, seed=seed, config=config, fresh=fresh)
+            model = loaded.model
+            if settings.freeze == "encoder" and any(name.startswith("encoder.") for name in loaded.new):
+                raise UsageError(
+                    f"tune.freeze='encoder': {self.folder} has no pooler, and a new one would never be trained: "
+                    "use tune.freeze='backbone'"
+                )
             if settings.pooler == "new" and task.heads and model.encoder.pooler is not None:
                 generator = torch.Generator().manual_seed(seed)
                 initialise(model.encoder.pooler, config.initializer_range, generator=generator)

@@ -19,6 +19,7 @@ from albert.errors import DataError, did_you_mean
 from albert.inference.fill import PlainText
 from albert.inference.model import Model, is_pair
 from albert.labelled.catalog import read_inputs
+from albert.labelled.cells import has_columns
 from albert.labelled.detection import find_columns
 from albert.labelled.rows import FORMATS, read_rows
 from albert.tasks.task import Example
@@ -73,4 +74,4 @@ def _known_columns(columns: Mapping[str, str], path: Path) -> dict[str, str]:
     if not columns or path.is_dir() or source_of(path, FORMATS) is None:
         return {}
     row = next(read_rows(path), None)
-    return {role: name for role, name in columns.items() if row is not None and name in row.values}
+    return {role: name for role, name in columns.items() if row is not None and has_columns(row, name)}

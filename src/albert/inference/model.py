@@ -1,9 +1,9 @@
 """A model folder, ready to use: `albert.load(folder)`.
 
-The methods are the verbs of the tasks (classify, answer, choose, tag), fill, and what vectors are for: embed, similarity,
-search. Each takes one input or a list and gives one result or several in the same order; all go through the one
-predictor. What a verb takes its task says; here it has types. What a model can't do it refuses, saying what it can. The
-task of a folder is that of its task.json, or what its heads and configuration say (tasks/saved_task.py).
+The methods are the verbs of the tasks (classify, answer, choose, tag), fill, and what vectors are for: embed,
+similarity, search. Each takes one input or a list and gives one result or several in the same order; all go through the
+one predictor. What a verb takes its task says; here it has types. What a model can't do it refuses, saying what it can.
+The task of a folder is that of its task.json, or what its heads and configuration say (tasks/saved_task.py).
 """
 
 from __future__ import annotations

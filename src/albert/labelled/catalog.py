@@ -1,8 +1,8 @@
 """Which tasks there are: from what a user says about data to a task and its examples.
 
-A family of tasks is one entry of FAMILIES: the names that --task takes, how its data is opened, how texts to decide
-about are read, and which paths it recognises by themselves. Tables of people's own data are recognised by their
-columns (labelled/detection.py), which are looked for once.
+A family of tasks is one entry of FAMILIES: the names that --task takes, how its data is opened, and how texts to
+decide about are read. Paths that speak for themselves are known by recognition.py, tables of people's own data by their
+columns (detection.py), which are looked for once.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from albert.errors import DataError, UsageError, did_you_mean
-from albert.labelled import choices, conll, glue, questions, race, similarity, tags, texts
+from albert.labelled import choices, glue, questions, race, similarity, tags, texts
 from albert.labelled.detection import DETECT_ROWS, detect
-from albert.labelled.request import DataRequest, Opened
-from albert.labelled.rows import sample_rows
+from albert.labelled.glue_layouts import LAYOUTS
+from albert.labelled.recognition import recognise
+from albert.labelled.request import DataRequest, Opened, with_parts
+from albert.labelled.rows import require_format, sample_rows
 from albert.tasks.task import AnyTask, Example
 from albert.text.documents import ReadReport
 
@@ -27,7 +29,6 @@ __all__ = [
     "official_name",
     "open_data",
     "read_inputs",
-    "recognise",
     "task_names",
 ]
 
@@ -41,37 +42,34 @@ class Family:
     others: tuple[str, ...] = ()  # data of another family that a model of this one can be evaluated on
     kinds: tuple[str, ...] = ()  # the kinds of Task that the data is for, and whose inputs `inputs` reads
     inputs: Callable[[AnyTask, Path, Mapping[str, str], ReadReport], Iterator[Example]] | None = None
-    recognise: Callable[[Path], str | None] | None = None  # the task of a path that speaks for itself
 
 
 FAMILIES: tuple[Family, ...] = (
-    Family(tuple(glue.LAYOUTS), glue.open_glue, kinds=("classification", "regression"), recognise=glue.glue_name),
+    Family(tuple(LAYOUTS), glue.open_glue, kinds=("classification", "regression")),
     Family(
         ("classification", "multi-label", "regression"),
         texts.open_texts,
         kinds=("classification", "multi-label", "regression"),
         inputs=texts.read_texts,
     ),
-    Family(("race",), race.open_race, recognise=race.race_name),
+    Family(("race",), race.open_race),
     Family(("choice",), choices.open_choices, kinds=("choice",), inputs=choices.read_choices),
     Family(
         ("tagging",),
         tags.open_tags,
         kinds=("tagging",),
         inputs=tags.read_words,
-        recognise=conll.conll_name,
     ),
     Family(
         ("squad", "span"),
         questions.open_questions,
         kinds=("span",),
         inputs=questions.read_question_inputs,
-        recognise=questions.is_squad,
     ),
     Family(
         ("similarity",),
         similarity.open_similarity,
-        others=tuple(glue.LAYOUTS),
+        others=tuple(LAYOUTS),
         kinds=("similarity",),
         inputs=similarity.read_pairs,
     ),
@@ -91,11 +89,13 @@ def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
     for path in (request.data, request.dev, request.test):
         if path is not None and not path.exists():
             raise DataError(f"{path}: no such file or folder: check the path")
+    request = with_parts(request, training=task is None)
     request = replace(request, task=official_name(request.task) if request.task else recognise(request.data))
     if task is not None and _reads(task, request.task):
         request = replace(request, task=None)
     name = request.task or (task.kind if task is not None else None)
     if name is None:  # by its columns; the family takes over what was found
+        require_format(request.data)
         found = detect(sample_rows(request.data, DETECT_ROWS), request.data, columns=request.columns)
         name, request = found.task, replace(request, found=found)
     family = next(family for family in FAMILIES if name in family.names)
@@ -121,11 +121,6 @@ def official_name(name: str) -> str:
     if found is None:
         raise UsageError(f"no task {name!r}: {did_you_mean(name.lower(), task_names())}")
     return found
-
-
-def recognise(path: Path) -> str | None:
-    """Name the task of a path that speaks for itself; None: look at its columns."""
-    return next((name for family in FAMILIES if family.recognise and (name := family.recognise(path))), None)
 
 
 def read_inputs(

@@ -31,6 +31,20 @@ def cell(row: Row, role: str, columns: Mapping[str, str]) -> Any:
     return row.values[name]
 
 
+def joined(row: Row, role: str, columns: Mapping[str, str]) -> Any:
+    """Give the value of a column, or the texts of several (`title,body`) as one; empty ones are left out."""
+    name = columns[role]
+    if name in row.values or "," not in name:
+        return cell(row, role, columns)
+    parts = [text_cell(row, role, {role: part}, empty=True) for part in name.split(",")]
+    return "\n".join(part for part in parts if part and not part.isspace())
+
+
+def has_columns(row: Row, name: str) -> bool:
+    """Tell whether a row has a column, or all of several (`title,body`)."""
+    return name in row.values or ("," in name and all(part in row.values for part in name.split(",")))
+
+
 def check_columns(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
     """See that some row has the column of every role; single rows of JSON that lack it are for `cell` to name."""
     for role, told in columns.items():
@@ -42,7 +56,7 @@ def check_columns(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
 
 def text_cell(row: Row, role: str, columns: Mapping[str, str], *, empty: bool = False) -> str:
     """Give a text, which must not be empty unless that is allowed."""
-    value = cell(row, role, columns)
+    value = joined(row, role, columns)
     if value is None:
         value = ""
     if not isinstance(value, str):

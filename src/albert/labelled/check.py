@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from albert.errors import DataError
-from albert.labelled.catalog import official_name, open_data, recognise
 from albert.labelled.detection import DETECT_ROWS, detect
-from albert.labelled.request import DataRequest, Opened
-from albert.labelled.rows import read_rows, sample_rows
+from albert.labelled.recognition import recognise
+from albert.labelled.request import DataRequest, Opened, with_parts
+from albert.labelled.rows import read_rows, require_format, sample_rows
 from albert.labelled.table_check import PROBLEMS, TableCheck, check_table, shared_rows
 from albert.labelled.targets import KINDS
 
@@ -37,7 +37,13 @@ class OpenedCheck:
 
 def check_labelled(request: DataRequest) -> list[TableCheck | OpenedCheck]:
     """Check labelled data, every row of it: the data, then dev and test where it is a table of texts."""
-    task = official_name(request.task) if request.task else recognise(request.data) if request.data.exists() else None
+    for path in (request.data, request.dev, request.test):
+        if path is not None and not path.exists():
+            raise DataError(f"{path}: no such file: check the path")
+    request = with_parts(request, training=True)
+    task = _official_name(request.task) if request.task else recognise(request.data)
+    if task is None:
+        require_format(request.data)
     if task not in (None, *KINDS):
         return [_check_opened(replace(request, task=task))]
     found = detect(sample_rows(request.data, DETECT_ROWS), request.data, columns=request.columns, task=task)
@@ -56,8 +62,18 @@ def check_labelled(request: DataRequest) -> list[TableCheck | OpenedCheck]:
     return checks
 
 
+def _official_name(name: str) -> str:
+    if name in KINDS:
+        return name
+    from albert.labelled.catalog import official_name  # loads torch
+
+    return official_name(name)
+
+
 def _check_opened(request: DataRequest) -> OpenedCheck:
     """Check data that is not a table of texts, by opening it."""
+    from albert.labelled.catalog import open_data  # loads torch, which a table of texts does without
+
     problems: list[str] = []
     try:
         opened = open_data(replace(request, on_problem=lambda problem: problems.append(str(problem))))

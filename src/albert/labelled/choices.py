@@ -20,7 +20,8 @@ from albert.labelled.cells import SHOWN, cell, class_cell, text_cell
 from albert.labelled.detection import DETECT_ROWS, detect
 from albert.labelled.holdout import content_key
 from albert.labelled.opening import open_files
-from albert.labelled.race import is_race, read_race
+from albert.labelled.race import read_race
+from albert.labelled.recognition import is_race
 from albert.labelled.request import DataRequest, Opened, sift_rows
 from albert.labelled.rows import Row, read_rows
 from albert.tasks.choice import Choice, ChoiceExample

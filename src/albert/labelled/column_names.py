@@ -34,7 +34,9 @@ TEXTS = (
     "utterance",
     "query",
 )
+TITLES = ("title", "headline", "subject", "summary", "heading")  # short texts that belong to a longer one
 LABELS = ("label", "class", "category", "target", "goldlabel", "isduplicate", "sentiment", "intent", "topic", "y")
+LABEL_NAMES = ("labeltext", "labelname", "labelnames", "classname", "categoryname")  # beside a number
 LABELS_MANY = ("labels", "classes", "categories", "topics", "genres", "emotions", "tags")
 NEGATIVES = ("negative", "hardnegative", "neg")
 NUMBERS = ("score", "similarity", "value", "rating", "stars", "quality")
@@ -62,6 +64,9 @@ ROLES = {  # of the tasks whose columns are others than text, pair and label
     "choice": ("question", "choices", "context", "text", "label"),
     "squad": ("context", "question", "answers", "answer", "answer_start", "id", "article"),
 }
+
+
+ALL_ROLES = tuple(dict.fromkeys(("text", "pair", "label", *(role for roles in ROLES.values() for role in roles))))
 
 
 def plain(name: str) -> str:

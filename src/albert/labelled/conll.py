@@ -8,6 +8,7 @@ those of any other file with lists of tokens and tags.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,21 +16,24 @@ from albert.errors import DataError
 from albert.labelled.rows import OnBad, Row, refuse
 from albert.text.documents import ReadReport, mend
 from albert.text.records import RECORD_LIMIT
-from albert.text.sources import Source, open_source, source_of, text_of
+from albert.text.sources import COMPRESSIONS, Source, open_source, source_of, text_of
 
 OWN_FORMATS = ("conll", "iob", "iob2", "bio", "bioes")  # names that mean nothing else
 FORMATS = (*OWN_FORMATS, "txt", "tsv")
+OTHER_FORMATS = ("csv", "jsonl", "json", "parquet")  # that sentences with their tags come in
+PUBLISHED = re.compile(r"(eng|deu|esp|ned)\.(train|testa|testb)(\.(gz|xz|zst))?")  # the shared tasks of 2002 and 2003
 START = "-DOCSTART-"
 
 
 def is_conll(path: Path) -> bool:
-    """Tell by a file's name whether it can be CoNLL."""
-    return source_of(path, FORMATS) is not None
+    """Tell by a file's name whether it can be CoNLL: tagged words in a file of no other format are."""
+    return source_of(path, OTHER_FORMATS) is None
 
 
 def conll_name(path: Path) -> str | None:
     """Recognise a CoNLL file by a name that means nothing else."""
-    return "tagging" if source_of(path, OWN_FORMATS) is not None else None
+    known = source_of(path, OWN_FORMATS) is not None or PUBLISHED.fullmatch(path.name.lower())
+    return "tagging" if known else None
 
 
 def read_conll(
@@ -40,8 +44,7 @@ def read_conll(
     A line that can't be read is told to `on_bad`, and left out where that does not raise.
     """
     report = report if report is not None else ReadReport()
-    source = source_of(path, FORMATS)
-    assert source is not None, "the caller asks is_conll first"
+    source = source_of(path, FORMATS) or Source(path, "conll", _compression(path))
     if path.is_dir():
         raise DataError(f"{path}: is a folder: name a file of it")
     if not path.exists():
@@ -49,6 +52,11 @@ def read_conll(
     with open_source(source) as (stream, _):
         lines = text_of(source, stream, newline="\n")
         yield from _sentences(source, lines, tagged=tagged, on_bad=on_bad, report=report)
+
+
+def _compression(path: Path) -> str:
+    ending = path.suffix[1:].lower()
+    return ending if ending in COMPRESSIONS else ""
 
 
 def _sentences(

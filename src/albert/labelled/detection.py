@@ -11,15 +11,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from albert.errors import DataError, UsageError, did_you_mean
-from albert.labelled.cells import NO_CLASSES, ONE_CLASS, SEPARATORS
+from albert.labelled.cells import SEPARATORS, has_columns
 from albert.labelled.column_names import (
     ANSWERS,
     CHOICES,
     CONTEXTS,
     IGNORED,
+    LABEL_NAMES,
     LABELS,
     LABELS_MANY,
     NEGATIVES,
@@ -30,15 +30,15 @@ from albert.labelled.column_names import (
     ROLES,
     TAGS,
     TEXTS,
+    TITLES,
     TOKENS,
     plain,
 )
-from albert.labelled.rows import Row
+from albert.labelled.rows import Row, read_rows
+from albert.labelled.sample import SURE, Sample, as_number
 
 DETECT_ROWS = 20_000  # rows that are enough to tell
 MANY_CLASSES = 50  # whole numbers of more values than this are a quantity, not classes
-SURE = 0.9  # share of a column's values that tells what it holds: the others are then wrong, not another kind
-WORDS_OF_TEXT = 3.0  # a column of more words than this on average is text
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def detect(
     """Find the task and the columns of some rows; what a user has said about either holds."""
     if not rows:
         raise DataError(f"{path}: no rows: there must be at least one below the header")
-    table = _Table(rows, str(path), dict(columns or {}))
+    table = Sample(rows, str(path), dict(columns or {}))
     table.check_told()
     for name, find in _FORMS.items():
         if task in (None, name) and (found := find(table)):
@@ -81,7 +81,7 @@ def find_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
     check_roles(columns, "classification")
     if list(row.values) == ["text"] and columns.get("text", "text") == "text" and "pair" not in columns:
         return {"text": "text"}
-    table = _Table([row], str(row.path), {role: name for role, name in columns.items() if role != "label"})
+    table = Sample([row], str(row.path), {role: name for role, name in columns.items() if role != "label"})
     table.check_told()
     return _text_columns(table, label=table.called(LABELS))[0]
 
@@ -90,16 +90,23 @@ def similarity_columns(rows: Sequence[Row], path: Path | str, *, columns: Mappin
     """Find a text or two, a negative, and a score or a verdict of NLI; one text alone has neither of the others."""
     if not rows:
         raise DataError(f"{path}: no rows: there must be at least one")
-    table = _Table(rows, str(path), dict(columns))
+    table = Sample(rows, str(path), dict(columns))
     table.check_told()
     check_roles(table.told, "similarity")
+    if negative := table.told.get("negative") or table.called(NEGATIVES):
+        table.told["negative"] = negative
     label = table.told.get("label") or table.called((*NUMBERS, *LABELS))
     found, reasons = _text_columns(table, label=label)
     if "pair" not in found:
         return Detected("similarity", found, (*reasons, "no second text: each is learnt from by itself"))
-    negative = table.told.get("negative") or table.called(NEGATIVES)
     others = {role: name for role, name in (("negative", negative), ("label", label)) if name}
     return Detected("similarity", found | others, (*reasons, *(f"{role} = {name!r}" for role, name in others.items())))
+
+
+def columns_there(columns: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Return the columns that a model was trained on as far as a file has them."""
+    row = next(read_rows(path, on_bad=lambda _place, _why: None), None)
+    return {role: name for role, name in columns.items() if row is not None and has_columns(row, name)}
 
 
 def question_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
@@ -113,84 +120,12 @@ def question_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
     return {role: name for role, name in found.items() if name is not None} | dict(columns)
 
 
-class _Table:
-    """Some rows of a file, by column."""
-
-    def __init__(self, rows: Sequence[Row], path: str, told: dict[str, str]) -> None:
-        self.rows, self.path, self.told = rows, path, told
-        self.names = list(dict.fromkeys(name for row in rows[:1000] for name in row.values))
-        self.by_plain = {plain(name): name for name in reversed(self.names)}
-
-    @property
-    def shown(self) -> str:
-        return ", ".join(repr(name) for name in self.names)
-
-    def check_told(self) -> None:
-        """Refuse names of columns that are not there."""
-        for role, value in self.told.items():
-            for name in [value] if value in self.names else value.split(","):
-                if name not in self.names:
-                    raise DataError(
-                        f"{self.path}: no column {name!r} for {role}: {did_you_mean(name, self.names)} "
-                        f"(--columns {role}=NAME)"
-                    )
-
-    def called(self, names: Sequence[str]) -> str | None:
-        """Find the first column that has one of the usual names."""
-        return next((self.by_plain[name] for name in names if name in self.by_plain), None)
-
-    def values(self, name: str) -> list[Any]:
-        """Give a column's values that are not empty; a gap in numbers of Parquet is NaN, which equals nothing."""
-        values = [row.values.get(name) for row in self.rows]
-        return [value for value in values if value is not None and value != "" and value == value]
-
-    def is_text(self, name: str) -> bool:
-        """Tell whether a column holds texts of several words, and not the same few again and again."""
-        values = self.values(name)
-        if not values or not all(isinstance(value, str) for value in values):
-            return False
-        words = sum(len(value.split()) for value in values) / len(values)
-        return words > WORDS_OF_TEXT and (len(values) < 10 or len(set(values)) > len(values) / 10)
-
-    def is_number(self, name: str) -> bool:
-        return bool(values := self.values(name)) and all(as_number(value) is not None for value in values)
-
-    def is_flag(self, name: str) -> bool:
-        """Tell whether a column says yes or no."""
-        values = {str(value).strip().lower() for value in self.values(name)}
-        return bool(values) and values <= (NO_CLASSES | ONE_CLASS)
-
-    def is_list(self, name: str) -> bool:
-        """Tell whether a column holds lists; a few other values are mistakes, to be named as such."""
-        values = self.values(name)
-        return bool(values) and sum(isinstance(value, list) for value in values) >= SURE * len(values)
-
-    def is_class(self, name: str) -> bool:
-        """Tell whether a column holds few different short values, most of them more than once."""
-        values = self.values(name)
-        if not values or any(isinstance(value, list | dict) for value in values) or self.is_text(name):
-            return False
-        return len(set(map(str, values))) <= max(2, len(values) // 2)
-
-
-def as_number(value: Any) -> float | None:
-    """Read a number; NaN is one, so that it is found as a wrong number and not as text."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return float(value)
-    except OverflowError:  # of a whole number with hundreds of digits
-        return math.inf
-    except (TypeError, ValueError):
-        return None
-
-
-def _tagging(table: _Table) -> dict[str, str] | None:
+def _tagging(table: Sample) -> dict[str, str] | None:
     tokens, tags = table.told.get("tokens") or table.called(TOKENS), table.told.get("tags") or table.called(TAGS)
     return {"tokens": tokens, "tags": tags} if tokens and tags and tokens != tags else None
 
 
-def _choice(table: _Table) -> dict[str, str] | None:
+def _choice(table: Sample) -> dict[str, str] | None:
     question = table.told.get("question") or table.called(QUESTIONS)
     choices = table.told.get("choices") or table.called(CHOICES) or _numbered(table)
     if not question or not choices:
@@ -203,7 +138,7 @@ def _choice(table: _Table) -> dict[str, str] | None:
     return found
 
 
-def _numbered(table: _Table) -> str | None:
+def _numbered(table: Sample) -> str | None:
     """Find a column a choice: choice0, choice1, … or option_a, option_b, …"""
     for stem in ("choice", "option", "ending", "answer", "sol"):
         own = [name for name in table.names if plain(name).startswith(stem) and len(plain(name)) == len(stem) + 1]
@@ -212,7 +147,7 @@ def _numbered(table: _Table) -> str | None:
     return None
 
 
-def _span(table: _Table) -> dict[str, str] | None:
+def _span(table: Sample) -> dict[str, str] | None:
     context, question = table.called(CONTEXTS), table.called(QUESTIONS)
     answers = table.told.get("answers") or table.called(ANSWERS)
     context, question = table.told.get("context", context), table.told.get("question", question)
@@ -221,7 +156,7 @@ def _span(table: _Table) -> dict[str, str] | None:
     return {"context": context, "question": question} | question_columns(table.rows[0], table.told)
 
 
-_FORMS: dict[str, Callable[[_Table], dict[str, str] | None]] = {"tagging": _tagging, "choice": _choice, "squad": _span}
+_FORMS: dict[str, Callable[[Sample], dict[str, str] | None]] = {"tagging": _tagging, "choice": _choice, "squad": _span}
 _NEEDS = {
     "tagging": "tokens and tags, as lists or separated by spaces (--columns tokens=NAME --columns tags=NAME)",
     "choice": "question, choices (a list, or a column each) and label (--columns question=NAME …)",
@@ -229,21 +164,23 @@ _NEEDS = {
 }
 
 
-def _complete(task: str, columns: dict[str, str], table: _Table) -> Detected:
+def _complete(task: str, columns: dict[str, str], table: Sample) -> Detected:
     roles = ", ".join(f"{role} = {name!r}" for role, name in columns.items())
     return Detected(task, {**columns, **table.told}, (f"{task}: by the columns {roles}",))
 
 
-def _texts(table: _Table, task: str | None) -> Detected:
-    label, why_label = _label_column(table, task)
-    columns, why_text = _text_columns(table, label=label)
-    if label is None:
-        raise DataError(f"{table.path}: no column of labels among {table.shown}: {_unlabelled(table)}")
-    if "label" not in table.told and label in table.values(label):
-        raise DataError(
-            f"{table.path}:{table.rows[0].line - 1}: the first line seems to be a row: {label!r} is also a value "
-            "below it: put a line with the columns' names above it, such as text,label"
-        )
+def _texts(table: Sample, task: str | None) -> Detected:
+    try:
+        label, why_label = _label_column(table, task)
+        columns, why_text = _text_columns(table, label=label)
+        if label is None:
+            raise DataError(f"{table.path}: no column of labels among {table.shown}: {_unlabelled(table)}")
+    except DataError as problem:
+        if table.is_headless():
+            raise table.headless() from problem
+        raise
+    if "label" not in table.told and table.is_headless(label):
+        raise table.headless()
     kind, why_kind = (task, f"{task}: as told") if task else _kind(table, label)
     return Detected(kind, columns | {"label": label}, (why_kind, *why_text, why_label))
 
@@ -251,7 +188,7 @@ def _texts(table: _Table, task: str | None) -> Detected:
 _HEADER = "the first line must be a header with the columns' names; name the right one"
 
 
-def _unlabelled(table: _Table) -> str:
+def _unlabelled(table: Sample) -> str:
     """Say what is missing."""
     if table.called(CONTEXTS) and table.called(QUESTIONS):
         return f"for questions about a passage there must be {_NEEDS['squad']}"
@@ -260,12 +197,14 @@ def _unlabelled(table: _Table) -> str:
     return f"{_HEADER} (--columns label=NAME)"
 
 
-def _label_column(table: _Table, task: str | None) -> tuple[str | None, str]:
+def _label_column(table: Sample, task: str | None) -> tuple[str | None, str]:
     """Find the column of labels, or the columns of yes and no, a class each."""
     if told := table.told.get("label"):
         return told, f"label = {told!r}: as told"
     order = {"multi-label": (*LABELS_MANY, *LABELS), "regression": (*NUMBERS, *LABELS)}.get(task or "", ())
     if name := table.called(order or (*LABELS, *LABELS_MANY, *NUMBERS)):
+        if task in (None, "classification") and (names := _names_of_numbers(table, name)):
+            return names, f"label = {names!r}: the names of the numbers in {name!r}"
         return name, f"label = {name!r}: by its name"
     taken = set(table.told.values())
     usual = {*IGNORED, *TEXTS, *(name for pair in PAIRS for name in pair)}
@@ -283,7 +222,18 @@ def _label_column(table: _Table, task: str | None) -> tuple[str | None, str]:
     return None, ""
 
 
-def _text_columns(table: _Table, *, label: str | None) -> tuple[dict[str, str], list[str]]:
+def _names_of_numbers(table: Sample, label: str) -> str | None:
+    """Find a column that has a name for every whole number of the label (`label_text` beside `label`)."""
+    names = table.called(LABEL_NAMES)
+    numbers = [as_number(value) for value in table.values(label)]
+    if names is None or not numbers or any(number is None or number != math.trunc(number) for number in numbers):
+        return None
+    pairs = {(str(row.values.get(label)), str(row.values.get(names))) for row in table.rows}
+    one_to_one = len(pairs) == len({number for number, _ in pairs}) == len({name for _, name in pairs})
+    return names if one_to_one else None
+
+
+def _text_columns(table: Sample, *, label: str | None) -> tuple[dict[str, str], list[str]]:
     """Find one text, or two."""
     if "text" in table.told:
         told = {role: table.told[role] for role in table.told if role in ("text", "pair")}
@@ -292,9 +242,10 @@ def _text_columns(table: _Table, *, label: str | None) -> tuple[dict[str, str], 
         raise UsageError("--columns pair=… needs --columns text=… too")
     for first, second in PAIRS:
         if (one := table.called([first])) and (two := table.called([second])) and label not in (one, two):
-            return {"text": one, "pair": two}, [f"text = {one!r}, pair = {two!r}: by their names"]
+            found = {"text": one, "pair": two}
+            return found, [f"text = {one!r}, pair = {two!r}: by their names", *_left_out(table, found, label)]
     if (name := table.called(TEXTS)) and name != label:
-        return {"text": name}, [f"text = {name!r}: by its name"]
+        return {"text": name}, [f"text = {name!r}: by its name", *_left_out(table, {"text": name}, label)]
     labels = set((label or "").split(",")) | {label}
     candidates = [name for name in table.names if name not in labels and plain(name) not in IGNORED]
     texts = [name for name in candidates if table.is_text(name)] or [
@@ -307,10 +258,24 @@ def _text_columns(table: _Table, *, label: str | None) -> tuple[dict[str, str], 
         )
     if not texts:
         raise DataError(f"{table.path}: no column of text among {table.shown}: {_HEADER} (--columns text=NAME)")
-    return {"text": texts[0]}, [f"text = {texts[0]!r}: the only column of text"]
+    return {"text": texts[0]}, [
+        f"text = {texts[0]!r}: the only column of text",
+        *_left_out(table, {"text": texts[0]}, label),
+    ]
 
 
-def _kind(table: _Table, label: str) -> tuple[str, str]:
+def _left_out(table: Sample, found: Mapping[str, str], label: str | None) -> list[str]:
+    """Say which columns of text are not read, and how they would be."""
+    used = {*found.values(), label, *(label or "").split(","), *table.told.values()}
+    others = [name for name in table.names if name not in used and plain(name) not in (*IGNORED, *LABEL_NAMES)]
+    texts = [name for name in others if plain(name) in TITLES or table.is_text(name)]
+    if not texts or "pair" in found:
+        return [f"left out: {', '.join(map(repr, texts))}"] if texts else []
+    every = ",".join(name for name in table.names if name in (*texts, found["text"]))
+    return [f"left out: {', '.join(map(repr, texts))} (--columns text={every} reads them as one text)"]
+
+
+def _kind(table: Sample, label: str) -> tuple[str, str]:
     """Tell by the labels whether a row has one class, several, or a number."""
     if label not in table.names:
         return "multi-label", "multi-label: a column a class"

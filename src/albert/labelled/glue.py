@@ -1,92 +1,22 @@
 """GLUE, straight from its folders: tab-separated, no quoting, columns by the official layout, official scores.
 
 Test files have no labels. CoLA's train and dev have no header. QQP has a few rows that were cut by line ends inside
-questions: they are skipped and counted, as everybody does. Labels are the strings of the files, in the order of the
-public data sets.
+questions: they are skipped and counted, as everybody does. The layouts are in glue_layouts.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from albert.errors import DataError, UsageError
 from albert.labelled.detection import check_roles
+from albert.labelled.glue_layouts import LAYOUTS, SCALE, Layout, glue_name, official_files
 from albert.labelled.request import DataRequest, Opened
 from albert.labelled.texts import Table, TextTask, open_tables, open_texts
 from albert.tasks.classification import Classification, Regression
 from albert.tasks.task import AnyTask
-
-SCALE = (0.0, 5.0)  # of STS-B, the only one of numbers
-BINARY = ("0", "1")
-RTE_LABELS = ("entailment", "not_entailment")
-NLI_LABELS = ("entailment", "neutral", "contradiction")
-COLA_COLUMNS = ("source", "label", "star", "sentence")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """One data set of GLUE: its folder, its columns, its classes and its official score."""
-
-    folder: str
-    columns: Mapping[str, str]
-    labels: tuple[str, ...] | None  # None: a number
-    best: str = "accuracy"
-    dev: Mapping[str, str] = field(default_factory=lambda: {"dev": "dev.tsv"})
-    test: Mapping[str, str] = field(default_factory=lambda: {"test": "test.tsv"})
-    train: str | None = "train.tsv"
-    headless: tuple[str, ...] = ()  # the columns of train and dev where they have no header
-    dev_columns: Mapping[str, str] | None = None  # where they have other names there
-    skip_ragged: bool = False
-
-
-def _pair(first: str, second: str, label: str = "label") -> dict[str, str]:
-    return {"text": first, "pair": second, "label": label}
-
-
-LAYOUTS: dict[str, Layout] = {
-    "cola": Layout("CoLA", {"text": "sentence", "label": "label"}, BINARY, "matthews", headless=COLA_COLUMNS),
-    "sst-2": Layout("SST-2", {"text": "sentence", "label": "label"}, BINARY),
-    "mrpc": Layout("MRPC", _pair("#1 String", "#2 String", "Quality"), BINARY, "accuracy_f1"),
-    "sts-b": Layout("STS-B", _pair("sentence1", "sentence2", "score"), None),
-    "qqp": Layout("QQP", _pair("question1", "question2", "is_duplicate"), BINARY, "accuracy_f1", skip_ragged=True),
-    "mnli": Layout(
-        "MNLI",
-        _pair("sentence1", "sentence2", "gold_label"),
-        NLI_LABELS,
-        dev={"matched": "dev_matched.tsv", "mismatched": "dev_mismatched.tsv"},
-        test={"matched": "test_matched.tsv", "mismatched": "test_mismatched.tsv"},
-    ),
-    "qnli": Layout("QNLI", _pair("question", "sentence"), RTE_LABELS),
-    "rte": Layout("RTE", _pair("sentence1", "sentence2"), RTE_LABELS),
-    "wnli": Layout("WNLI", _pair("sentence1", "sentence2"), BINARY),
-    "ax": Layout(
-        "AX",
-        _pair("sentence1", "sentence2"),
-        NLI_LABELS,
-        "matthews",
-        dev={"ax": "diagnostic-full.tsv"},
-        dev_columns=_pair("Premise", "Hypothesis", "Label"),
-        test={"ax": "diagnostic.tsv"},
-        train=None,
-    ),
-}
-
-
-def glue_name(path: Path) -> str | None:
-    """Name the data set whose folder, or whose file, this is."""
-    folder = path if path.is_dir() else path.parent
-    for name, layout in LAYOUTS.items():
-        known = folder.name.lower() in (layout.folder.lower(), name) or (name == "ax" and folder.name == "diagnostic")
-        if known and any((folder / file).is_file() for file in _files(layout)):
-            return name if path.is_dir() or path.name in _files(layout) else None
-    return None
-
-
-def _files(layout: Layout) -> list[str]:
-    return [*([layout.train] if layout.train else []), *layout.dev.values(), *layout.test.values()]
 
 
 def glue_task(name: str, *, max_length: int | None = None) -> TextTask:
@@ -157,14 +87,15 @@ def _open_file(request: DataRequest, task: TextTask | None, own: TextTask, layou
 
 def _folder(path: Path, layout: Layout) -> Path:
     for folder in (path, path / layout.folder):
-        if any((folder / file).is_file() for file in _files(layout)):
+        if any((folder / file).is_file() for file in official_files(layout)):
             return folder
-    raise DataError(f"{path}: none of {', '.join(_files(layout))} is there: name the folder {layout.folder} of GLUE")
+    files = ", ".join(official_files(layout))
+    raise DataError(f"{path}: none of {files} is there: name the folder {layout.folder} of GLUE")
 
 
 def _table(path: Path, layout: Layout) -> Table | None:
     """Give an official file as a table; None where it is not there or not an official one."""
-    if path.name not in _files(layout) or not path.is_file():
+    if path.name not in official_files(layout) or not path.is_file():
         return None
     tested = path.name in layout.test.values()
     columns = layout.columns if tested or path.name == layout.train else layout.dev_columns or layout.columns

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from albert.errors import UsageError
 from albert.files import atomic_write
-from albert.labelled.glue import LAYOUTS, SCALE
+from albert.labelled.glue_layouts import LAYOUTS, SCALE
 from albert.tasks.classification import Label, Number
 
 FILES = {

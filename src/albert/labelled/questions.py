@@ -17,6 +17,7 @@ from albert.errors import DataError, UsageError
 from albert.labelled.cells import cell, number_cell, text_cell
 from albert.labelled.detection import question_columns
 from albert.labelled.holdout import content_key
+from albert.labelled.recognition import is_squad_json, squad_files
 from albert.labelled.request import DataRequest, Opened, sift, sift_rows
 from albert.labelled.rows import Row, read_rows
 from albert.labelled.splits import divide, fingerprint
@@ -26,13 +27,6 @@ from albert.tasks.task import AnyTask
 from albert.text.documents import ReadReport
 
 PARTS = ("train", "dev", "test")
-
-
-def is_squad(path: Path) -> str | None:
-    """Recognise SQuAD: a .json file, or a folder with files such as train-v1.1.json."""
-    if path.is_file():
-        return "squad" if path.suffix == ".json" else None
-    return "squad" if any(_files(path, part) for part in ("train", "dev")) else None
 
 
 def open_questions(request: DataRequest, task: AnyTask | None) -> Opened:
@@ -88,7 +82,7 @@ def _read_part(
             raise DataError(f"{example.place}: id {example.id!r} is also at {earlier}: give every question its own")
         return example
 
-    if path.suffix == ".json":
+    if is_squad_json(path):
         if request.columns:
             raise UsageError(f"{path}: SQuAD's JSON has no columns: leave --columns out")
         examples: Iterable[QuestionExample] = read_squad(path, labelled=labelled, on_problem=request.on_problem)
@@ -108,7 +102,7 @@ def read_question_inputs(
 ) -> Iterator[QuestionExample]:
     """Read questions to answer, one at a time; answers are not looked at."""
     assert isinstance(task, SpanTask)
-    if path.suffix == ".json":
+    if is_squad_json(path):
         yield from read_squad(path, labelled=False)
         return
     reader: _RowReader | None = None
@@ -179,7 +173,7 @@ def _whole(value: Any, row: Row) -> int:
 def _paths(request: DataRequest, *, training: bool) -> dict[str, Path]:
     """Say which file is train, dev and test."""
     if request.data.is_dir():
-        found = {part: files for part in PARTS if (files := _files(request.data, part))}
+        found = {part: files for part in PARTS if (files := squad_files(request.data, part))}
         for files in found.values():
             if len(files) > 1:
                 names = ", ".join(file.name for file in files)
@@ -195,10 +189,6 @@ def _paths(request: DataRequest, *, training: bool) -> dict[str, Path]:
     if not paths:
         raise DataError(f"{request.data}: no file dev*.json or test*.json to evaluate on: name one")
     return {part: paths[part] for part in PARTS if part in paths}
-
-
-def _files(folder: Path, part: str) -> list[Path]:
-    return sorted(folder.glob(f"{part}*.json"))
 
 
 def _group(examples: Sequence[QuestionExample]) -> tuple[str, Callable[[QuestionExample], str] | None]:

@@ -13,26 +13,15 @@ from typing import Any
 from albert.errors import DataError, UsageError
 from albert.files import read_json
 from albert.labelled.holdout import content_key
+from albert.labelled.recognition import RACE_LEVELS, RACE_SPLITS, is_race, is_race_split
 from albert.labelled.request import DataRequest, OnProblem, Opened, refuse, sift
 from albert.labelled.splits import divide, fingerprint
 from albert.tasks.choice import Choice, ChoiceExample
 from albert.tasks.task import AnyTask
 
-LEVELS = ("middle", "high")
-SPLITS = ("train", "dev", "test")
 LETTERS = "ABCD"
 BLANK = "_"
 MAX_LENGTH = 512
-
-
-def is_race(path: Path) -> bool:
-    """Tell whether a folder is RACE or one of its splits."""
-    return _is_split(path) or any(_is_split(path / split) for split in SPLITS)
-
-
-def race_name(path: Path) -> str | None:
-    """Recognise a RACE folder."""
-    return "race" if is_race(path) else None
 
 
 def open_race(request: DataRequest, task: AnyTask | None) -> Opened:
@@ -44,8 +33,8 @@ def open_race(request: DataRequest, task: AnyTask | None) -> Opened:
         raise UsageError(f"{request.data}: RACE has no columns: leave --columns out")
     if not isinstance(own, Choice):
         raise UsageError(f"race is a choice task, the model was made for {own.kind}")
-    folders = {split: request.data / split for split in SPLITS if _is_split(request.data / split)}
-    if _is_split(request.data):
+    folders = {split: request.data / split for split in RACE_SPLITS if is_race_split(request.data / split)}
+    if is_race_split(request.data):
         folders = {"dev" if task else "train": request.data}
     folders |= {split: path for split, path in (("dev", request.dev), ("test", request.test)) if path is not None}
     if task is not None:
@@ -67,21 +56,18 @@ def open_race(request: DataRequest, task: AnyTask | None) -> Opened:
 
 def read_race(folder: Path, *, labelled: bool = True, on_problem: OnProblem = refuse) -> Iterator[ChoiceExample]:
     """Give the questions of a split, or of all splits, one passage at a time."""
-    for split in [folder] if _is_split(folder) else [folder / name for name in SPLITS if _is_split(folder / name)]:
+    splits = [folder] if is_race_split(folder) else [folder / name for name in RACE_SPLITS]
+    for split in filter(is_race_split, splits):
         for file in race_files(split):
             yield from read_passage(file, labelled=labelled, on_problem=on_problem)
 
 
 def race_files(split: Path) -> list[Path]:
     """List the passages of a split: the middle school's, then the high school's, each in the order of their names."""
-    files = [file for level in LEVELS for file in sorted((split / level).glob("*.txt"))]
+    files = [file for level in RACE_LEVELS for file in sorted((split / level).glob("*.txt"))]
     if not files:
         raise DataError(f"{split}: no passages: a split of RACE has the folders middle and high with .txt files")
     return files
-
-
-def _is_split(path: Path) -> bool:
-    return any((path / level).is_dir() for level in LEVELS)
 
 
 def read_passage(file: Path, *, labelled: bool = True, on_problem: OnProblem = refuse) -> list[ChoiceExample]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from albert.errors import DataError
 from albert.labelled.cells import check_columns
+from albert.labelled.class_folders import class_parts
 from albert.labelled.detection import Detected
 from albert.labelled.rows import Row
-from albert.tasks.task import AnyTask, ExampleT, Splits
+
+if TYPE_CHECKING:  # tasks load torch, which a check of a table has no need of
+    from albert.tasks.task import AnyTask, ExampleT, Splits
 
 OnProblem = Callable[[DataError], None]
 SourceT = TypeVar("SourceT")
@@ -68,6 +71,23 @@ class DataRequest:
     def on_bad_row(self, place: str, reason: str) -> None:
         """Tell of a row that can't be read."""
         self.on_problem(DataError(f"{place}: {reason}"))
+
+
+def with_parts(request: DataRequest, *, training: bool) -> DataRequest:
+    """Name train, dev and test where the data is a folder of them with a folder a class each (aclImdb)."""
+    parts = class_parts(request.data)
+    if not parts:
+        return request
+    if not training:
+        return replace(request, data=parts.get("dev") or parts.get("test") or parts["train"])
+    if "train" not in parts:
+        raise DataError(f"{request.data}: has test and no train: name a folder to train on")
+    return replace(
+        request,
+        data=parts["train"],
+        dev=request.dev or parts.get("dev"),
+        test=request.test or parts.get("test"),
+    )
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 `.csv` has a header and standard quoting, so a text may hold line ends; its separator is a comma, a semicolon or a
 tab, whichever the header has most of. `.tsv` has a header and no quoting at all, as in GLUE: a quotation mark is a
-character like any other. `.jsonl` is an object a line, `.parquet` a row (its number stands for the line), `.txt` a
-text a line. Each may be compressed. Knows nothing of what the columns mean.
+character like any other. `.jsonl` is an object a line, `.json` a list of them, `.parquet` a row (its number stands for
+the line), `.txt` a text a line or fastText's `__label__x text`. Each may be compressed. Files with another ending are
+told by their contents, folders by theirs (class_folders.py). Knows nothing of what the columns mean.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from albert.errors import DataError
+from albert.labelled.class_folders import class_files, is_class_folder
+from albert.labelled.formats import MARK, fasttext_values, has_several_labels, json_items, source_by_contents
 from albert.text.documents import SURROGATE, ReadReport, mend
 from albert.text.records import RECORD_LIMIT, json_lines, numbered_lines, open_parquet
 from albert.text.sources import Source, open_source, source_of, text_of
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "txt")
-KNOWN = ".csv, .tsv, .jsonl or .parquet, plain or followed by .gz, .xz or .zst"
+KNOWN = ".csv, .tsv, .jsonl, .json or .parquet, plain or followed by .gz, .xz or .zst"
 SEPARATORS = (",", ";", "\t")
 
 OnBad = Callable[[str, str], None]  # place, reason
@@ -60,18 +63,33 @@ def read_rows(
     """
     path = Path(path)
     report = report if report is not None else ReadReport()
+    if is_class_folder(path):
+        for file in class_files(path):
+            text = file.path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
+            values = {"text": mend(text, Source(file.path, "txt", ""), 1, report), "label": file.label}
+            yield Row(values, file.path, 1)
+        return
     if path.is_dir():
         raise DataError(
             f"{path}: is a folder: name a file that ends in {KNOWN}; a folder of GLUE, SQuAD or RACE is known by its "
-            "name and files, or said by --task"
+            "name and files, or said by --task; one with a folder a class holds .txt files in them"
         )
     if not path.exists():
         raise DataError(f"{path}: no such file: check the path")
-    source = source_of(path, FORMATS)
+    source = source_of(path, FORMATS) or source_by_contents(path)
     if source is None:
         raise DataError(f"{path}: the format of labelled data is told by its name: use {KNOWN}")
     with open_source(source) as (stream, _):
         yield from _read(source, stream, names, on_bad=on_bad, report=report)
+
+
+def require_format(path: Path) -> None:
+    """Refuse a file whose name does not tell its format."""
+    if path.is_file() and source_of(path, (*FORMATS, "json")) is None:
+        raise DataError(
+            f"{path}: the format of labelled data is told by its name: use {KNOWN}; or say --task, and it is told by "
+            "the contents"
+        )
 
 
 def sample_rows(path: Path | str, count: int) -> list[Row]:
@@ -91,12 +109,36 @@ def _read(
             yield from _parquet_rows(source, stream)
         case "jsonl":
             yield from _jsonl_rows(source, text_of(source, stream, newline="\n"), on_bad=on_bad, report=report)
+        case "json":
+            for number, value in json_items(source, stream):
+                if isinstance(value, dict):
+                    yield Row(_mended(value, source, number, report), source.path, number)
+                else:
+                    on_bad(f"{source.path}:{number}", f"a JSON {type(value).__name__}, must be an object")
         case "txt":
-            for line, text in _lines(source, text_of(source, stream, newline="\n")):
-                yield Row({"text": mend(text, source, line, report)}, source.path, line)
+            yield from _text_rows(source, stream, report)
         case _:
             cells = _csv_cells(source, stream, on_bad) if source.format == "csv" else _tsv_cells(source, stream)
             yield from _table_rows(source, cells, names, on_bad=on_bad, report=report)
+
+
+def _text_rows(source: Source, stream: io.BufferedReader, report: ReadReport) -> Iterator[Row]:
+    """Give a text a line, or fastText's lines, with their labels."""
+    lines = (
+        (number, mend(text, source, number, report))
+        for number, text in _lines(source, text_of(source, stream, newline="\n"))
+    )
+    first = next(lines, None)
+    if first is None:
+        return
+    if not first[1].startswith(MARK):
+        for number, text in chain([first], lines):
+            yield Row({"text": text}, source.path, number)
+        return
+    with open_source(source) as (again, _):
+        several = has_several_labels(text for _, text in _lines(source, text_of(source, again, newline="\n")))
+    for number, values in fasttext_values(chain([first], lines), several=several):
+        yield Row(values, source.path, number)
 
 
 def _table_rows(

@@ -16,11 +16,12 @@ from typing import Any
 
 from albert.errors import DataError
 from albert.labelled.cells import number_cell, text_cell
-from albert.labelled.detection import DETECT_ROWS, as_number, find_columns, similarity_columns
-from albert.labelled.glue import LAYOUTS, glue_name
+from albert.labelled.detection import DETECT_ROWS, find_columns, similarity_columns
+from albert.labelled.glue_layouts import LAYOUTS, glue_name
 from albert.labelled.holdout import content_key
 from albert.labelled.request import DataRequest, Opened, sift_rows
 from albert.labelled.rows import Row, read_rows, sample_rows
+from albert.labelled.sample import as_number
 from albert.labelled.splits import divide, fingerprint
 from albert.tasks.similarity import TEMPERATURE, PairExample, Similarity
 from albert.tasks.task import AnyTask, Example

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from albert.errors import DataError
 from albert.files import sha256
+from albert.labelled.class_folders import class_files
 from albert.labelled.holdout import RULE, held_out, seeded_sample, shared
 from albert.labelled.request import DataRequest
 from albert.tasks.task import ExampleT, Splits
@@ -67,9 +68,15 @@ def divide(
     )
 
 
+def _digests(path: Path) -> list[str]:
+    if not path.is_dir():
+        return [sha256(path)]
+    return [f"{file.label} {sha256(file.path)}" for file in class_files(path)]
+
+
 def fingerprint(files: Iterable[Path], request: DataRequest) -> str:
     """Hash what decides about the examples: the files, the split and the choice from them."""
-    parts = [sha256(path) for path in files]
+    parts = [digest for path in files for digest in _digests(path)]
     parts += [RULE, str(request.holdout), str(request.seed), str(request.limit_train), str(request.limit_dev)]
     parts += [f"{role}={name}" for role, name in sorted(request.columns.items())]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -176,5 +176,10 @@ def _ignore(_place: str, _reason: str) -> None:
 
 
 def _key(row: Row, columns: Mapping[str, str]) -> str:
-    texts = (row.values.get(columns[role]) for role in ("text", "pair") if role in columns)
-    return content_key(*(text if isinstance(text, str) else None for text in texts))
+    texts: list[str | None] = []
+    for role in (role for role in ("text", "pair") if role in columns):
+        try:
+            texts.append(text_cell(row, role, columns, empty=True))
+        except DataError:  # reported before
+            texts.append(None)
+    return content_key(*texts)

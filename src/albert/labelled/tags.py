@@ -20,7 +20,7 @@ from albert.labelled.holdout import content_key
 from albert.labelled.opening import open_files
 from albert.labelled.request import DataRequest, Opened, sift_rows
 from albert.labelled.rows import Row, read_rows
-from albert.tasks.tag_spans import OUTSIDE, scheme_of
+from albert.tasks.tag_spans import OUTSIDE, has_spans, scheme_of
 from albert.tasks.tagging import TagExample, Tagging, split_words
 from albert.tasks.task import AnyTask
 from albert.text.documents import ReadReport
@@ -42,7 +42,7 @@ def open_tags(request: DataRequest, task: AnyTask | None) -> Opened:
     if task is None:
         tags = _tags(data, columns)
         own = Tagging(tags_of(tags, request.data), max_length=request.max_length or MAX_LENGTH)
-        notes.append(f"{len(own.labels)} tags, scheme {scheme_of(tags)}")
+        notes += [f"{len(own.labels)} tags, scheme {scheme_of(tags)}", *_odd_tags(own.labels)]
     elif isinstance(task, Tagging):
         own = task
     else:
@@ -112,6 +112,18 @@ def tags_of(sentences: Sequence[Sequence[str]], path: Path) -> tuple[str, ...]:
     if len(tags) < 2:
         raise DataError(f"{path}: {len(tags)} different tags, there must be two at least: add sentences")
     return tuple(sorted(tags, key=lambda tag: (tag != OUTSIDE, tag)))
+
+
+def _odd_tags(labels: Sequence[str]) -> list[str]:
+    """Warn of a few tags that say no span among many that do: one of them is enough to score words, not spans."""
+    inside = [tag for tag in labels if tag != OUTSIDE]
+    odd = [tag for tag in inside if not has_spans([tag])]
+    if not odd or len(odd) >= len(inside) / 2:
+        return []
+    return [
+        f"warning: {', '.join(map(repr, odd))} is no tag of a span (B- I- E- S- L- U-), the others are: words are "
+        "scored, not spans: correct it if it is a mistake"
+    ]
 
 
 def _tags(rows: Sequence[Row], columns: Mapping[str, str]) -> list[list[str]]:

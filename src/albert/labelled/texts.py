@@ -14,6 +14,7 @@ from pathlib import Path
 
 from albert.errors import DataError
 from albert.labelled.cells import text_cell
+from albert.labelled.class_folders import class_notes
 from albert.labelled.detection import DETECT_ROWS, detect, find_columns
 from albert.labelled.holdout import balanced_weights, content_key
 from albert.labelled.request import DataRequest, Opened, sift_rows
@@ -94,7 +95,7 @@ def open_texts(request: DataRequest, task: AnyTask | None, *, fixed: TextTask | 
             )
         opened = replace(opened, task=opened.task.fitted(opened.splits.train))
     quoted = quoting_notes(table.path, (example.text for example in opened.splits.train))
-    return replace(opened, notes=[*found.reasons, *opened.notes, *quoted])
+    return replace(opened, notes=[*class_notes(request.data), *found.reasons, *opened.notes, *quoted])
 
 
 def _start(kind: str, request: DataRequest) -> TextTask:

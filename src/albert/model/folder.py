@@ -38,6 +38,9 @@ ARCHITECTURES: dict[str, tuple[str, ...]] = {
     "AlbertForQuestionAnswering": ("span",),
 }
 
+# Heads with two outputs in every model; transformers gives them as many as there are labels.
+TWO_OUTPUTS = frozenset({"span", "order"})
+
 CONFIG_LIMIT = 8 * 2**20  # id2label of many labels; nothing honest is larger
 
 
@@ -118,7 +121,7 @@ def _plan(path: Path, config: AlbertConfig, heads: Sequence[str], *, fresh: Sequ
     header = read_header(path, ignore=is_ignored)
     found = {_with_prefix(name): name for name in header}
     config = replace(config, project_equal=_keeps_projection(config, found, path))
-    pooler = f"{BACKBONE}pooler.weight" in found or not heads or any(HEADS[head].pooled for head in heads)
+    pooler = f"{BACKBONE}pooler.weight" in found or any(HEADS[head].pooled for head in heads)
     entries = expand(config, heads, pooler=pooler)
     replaced = {entry.hf for entry in entries if _head_of(entry) in fresh} & found.keys()
     shapes = {hf: header[name] for hf, name in found.items() if hf not in replaced}
@@ -135,8 +138,12 @@ def save_model(
     card: str | None = None,
     dtype: torch.dtype = torch.float32,
     extra: Mapping[str, Any] | None = None,
+    max_length: int | None = None,
 ) -> None:
-    """Write a model folder, replacing what was there as a whole; `extra` are JSON files in it, by name."""
+    """Write a model folder, replacing what was there as a whole; `extra` are JSON files in it, by name.
+
+    `max_length` is where the tokenizer cuts texts for others: what the model was tuned with, else all its positions.
+    """
     with atomic_folder(folder) as temporary:
         write_json(temporary / "config.json", config_json(model, dtype=dtype))
         write_tensors(temporary / "model.safetensors", _tensors(model, dtype=dtype), metadata={"format": "pt"})
@@ -144,7 +151,7 @@ def save_model(
         (temporary / "model.safetensors").chmod((temporary / "config.json").stat().st_mode)
         (temporary / "README.md").write_text(card or _plain_card(model), encoding="utf-8")
         if tokenizer is not None:
-            tokenizer.save(temporary)
+            tokenizer.save(temporary, max_length=max_length or model.config.max_position_embeddings)
         for name, value in (extra or {}).items():
             (temporary / name).parent.mkdir(exist_ok=True)
             write_json(temporary / name, value)
@@ -152,9 +159,11 @@ def save_model(
 
 def config_json(model: Albert, *, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
     """Give the contents of config.json: transformers' own fields, or ours where transformers would be wrong."""
-    heads = list(model.heads)
-    values = to_json(model.config) | {"dtype": str(dtype).removeprefix("torch.")}
-    if transformers_opens(model.config, heads):
+    heads, config = list(model.heads), model.config
+    if transformers_opens(config, heads) and not TWO_OUTPUTS.isdisjoint(heads):
+        config = replace(config, labels=AlbertConfig.labels, problem_type=None)
+    values = to_json(config) | {"dtype": str(dtype).removeprefix("torch.")}
+    if transformers_opens(config, heads):
         return {"architectures": [architecture(heads)], "model_type": "albert"} | values
     return {"model_type": "albert-lite", "sharing": model.config.sharing, "heads": heads} | values
 

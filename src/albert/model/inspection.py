@@ -13,7 +13,7 @@ from albert.files import read_json
 from albert.model.accounting import count_parameters, flops_per_token, inference_bytes, training_bytes
 from albert.model.config import AlbertConfig, from_json
 from albert.model.folder import check_weights, stored_heads, transformers_opens
-from albert.model.locate import locate, shipped_models
+from albert.model.locate import is_model_folder, locate, shipped_models
 from albert.model.presets import full_name, preset
 
 
@@ -32,11 +32,12 @@ def inspect(name: str, changes: dict[str, Any] | None = None) -> Inspected:
     """Look at a preset, a config.json or a model folder; `changes` are fields to see otherwise."""
     size = None
     heads: tuple[str, ...] = ("mlm", "order")
-    is_name = "/" not in name and not Path(name).exists() and name not in shipped_models()
+    path = Path(name)
+    is_name = not ("/" in name or path.is_file() or is_model_folder(path) or name in shipped_models())
     if is_name:
         label, config = full_name(name) or name, preset(name)
     else:
-        path = Path(name) if Path(name).is_file() else locate(name) / "config.json"
+        path = path if path.is_file() else locate(name) / "config.json"
         values = read_json(path)
         label, config, heads = str(name), from_json(values, source=path), stored_heads(values, source=path)
         weights = path.parent / "model.safetensors"

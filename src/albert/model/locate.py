@@ -10,7 +10,8 @@ import importlib.resources
 import re
 from pathlib import Path
 
-from albert.errors import ModelError, did_you_mean
+from albert.errors import ModelError, UsageError, did_you_mean
+from albert.model.presets import full_name
 
 HUB_FILES = [
     "config.json",
@@ -39,8 +40,29 @@ def locate(name: str | Path) -> Path:
         return SHIPPED / str(name)
     if re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)) and not path.parent.exists():
         return _fetch(str(name))
+    if preset := full_name(str(name)):
+        hub_id = f"albert/{preset}" if preset.startswith("albert-") else "albert/albert-base-v2"
+        raise UsageError(
+            f"{name}: is a preset, a shape without weights, which only pre-training starts from: give a shipped model "
+            f"({', '.join(shipped_models())}), a run of `albert pretrain`, a model folder, or a hub id such as "
+            f"{hub_id} (with the extra hub: pip install 'albert-lite[hub]')"
+        )
     hint = f"; shipped models: {did_you_mean(str(name), shipped_models())}" if shipped_models() else ""
     raise ModelError(f"{name}: no such model folder{hint}")
+
+
+def is_model_folder(path: Path) -> bool:
+    """Tell whether a folder is a model's or a run's that has one."""
+    return any((folder / "config.json").is_file() for folder in (path, path / "model"))
+
+
+def refuse_two_meanings(name: str) -> None:
+    """Refuse a name that is both a preset and a model folder here."""
+    if full_name(name) and is_model_folder(Path(name)):
+        raise UsageError(
+            f"--model {name}: is a preset, and a model folder of that name is here: write ./{name} for the folder; "
+            "for the preset, rename the folder"
+        )
 
 
 def _fetch(hub_id: str) -> Path:

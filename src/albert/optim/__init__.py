@@ -6,4 +6,13 @@ from albert.optim.muon import Muon
 from albert.optim.schedule import rate_at
 from albert.optim.settings import OptimizerSettings
 
-__all__ = ["Lamb", "Muon", "OptimizerSettings", "build_optimizer", "learning_rate", "rate_at", "set_rate", "warmup"]
+__all__ = [
+    "Lamb",
+    "Muon",
+    "OptimizerSettings",
+    "build_optimizer",
+    "learning_rate",
+    "rate_at",
+    "set_rate",
+    "warmup",
+]

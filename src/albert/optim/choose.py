@@ -7,6 +7,7 @@ rule, made for 125,000 steps, hardly moves a model in a few thousand (docs/lab_l
 
 from __future__ import annotations
 
+import logging
 import math
 
 import torch
@@ -14,6 +15,8 @@ from torch import nn
 
 from albert.optim.settings import OptimizerSettings
 from albert.optim.table import OPTIMIZERS, Group
+
+log = logging.getLogger(__name__)
 
 PAPER_RATE, PAPER_BATCH = 0.00176, 4096
 LONG = 10_000  # steps beyond which `auto` becomes careful: large rates are known to explode late
@@ -35,10 +38,23 @@ def learning_rate(settings: OptimizerSettings, *, batch_size: int, steps: int, h
 def warmup(settings: OptimizerSettings, *, batch_size: int, steps: int) -> int:
     """Return the warm-up steps: those set, the paper's share of the steps, or at least 2% and 100 steps."""
     if settings.warmup_steps is not None:
-        return settings.warmup_steps
+        return _fitted(settings.warmup_steps, steps)
     if settings.lr == "paper":
         return max(1, round(steps * 0.025 * batch_size / PAPER_BATCH))
     return min(max(100, math.ceil(0.02 * steps)), max(1, steps // 2))
+
+
+def _fitted(warmup_steps: int, steps: int) -> int:
+    """Return a warm-up that ends within the run: a recipe's, where somebody asks for fewer steps, would not."""
+    if warmup_steps < steps:
+        return warmup_steps
+    log.warning(
+        "optimizer.warmup_steps=%d does not end within the run of %d steps: %d are taken",
+        warmup_steps,
+        steps,
+        steps // 2,
+    )
+    return steps // 2
 
 
 def build_optimizer(settings: OptimizerSettings, model: nn.Module, *, lr: float) -> torch.optim.Optimizer:

@@ -18,7 +18,7 @@ from albert.pretrain.plan import Plan, make_plan, with_pace
 from albert.pretrain.settings import PretrainSettings
 from albert.pretrain.start import start_from_ppmi, start_model
 from albert.report.writing import reported
-from albert.train.loop import Progress, Trained, train
+from albert.train.loop import Progress, Trained, begin_words, train
 from albert.train.run import ADJUSTABLE, own_run
 from albert.train.settings import with_precision
 from albert.train.world import join_world
@@ -47,8 +47,9 @@ def pretrain(
     valid: TokenStore | None = None,
     dry_run: bool = False,
     observe: Callable[[Progress], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Pretrained | Plan:
-    """Train a model on a store; run again to resume."""
+    """Train a model on a store; run again to resume. `tell` is given a line about where the run begins."""
     if valid is not None:
         valid.require_tokenizer(store.tokenizer)
     with join_world(timeout_minutes=settings.train.timeout_minutes) as world:
@@ -84,6 +85,7 @@ def pretrain(
                     start_from_ppmi(network, store, world)
                 if run:
                     run.resume_metrics(step)
+                    tell(f"{out}: {begin_words(step, steps)}")
 
             trained = train(
                 job,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -68,7 +67,7 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
 
 
 def _is_preset(name: str) -> bool:
-    return full_name(name) is not None and not Path(name).exists() and name not in shipped_models()
+    return full_name(name) is not None and name not in shipped_models()  # ./small is a folder of that name
 
 
 def settings_for(model: str, settings: PretrainSettings, *, asked: Collection[str]) -> PretrainSettings:

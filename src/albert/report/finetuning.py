@@ -22,6 +22,7 @@ from albert.train.history import History, is_run, read_history
 
 SUMMARY = "summary.json"
 DEV = "valid_"
+TEST = "test_"
 MOST_CURVES = 3
 
 
@@ -36,8 +37,9 @@ def build_report(history: History) -> Html:
         page.paragraph(_state(own, _summary(own.folder))),
         *runs.command(history),
         page.section("Scores on dev", *_scores(own, decided)),
+        *_test_section(summary),
         *([page.section("Runs", *_runs(summary))] if kept else []),
-        page.section("Curves", _curves(own, decided)),
+        page.section("Curves", *_curves(own, decided)),
         *(dev_sections(decided) if decided else ()),
         page.section("Settings", runs.facts(own.settings)),
         page.section("Data and versions", _origins(history)),
@@ -58,7 +60,7 @@ def _kept_run(folder: Path, summary: Mapping[str, Any]) -> Path | None:
 
 
 def _state(history: History, summary: Mapping[str, Any]) -> str:
-    started, steps = history.circumstances.get("started", "at an unknown time"), history.settings.get("train.steps")
+    started, steps = runs.moment(history.circumstances.get("started")), history.settings.get("train.steps")
     if history.identity.get("several"):  # a common folder from which no run has been chosen
         begun = ", ".join(sorted(path.name for path in history.folder.iterdir() if is_run(path))) or "none"
         return f"No run is finished yet. Begun: {begun}; each has a report of its own. Started {started}."
@@ -91,6 +93,16 @@ def _scores(history: History, decided: Decided | None) -> Iterator[Html]:
     yield page.note(f"{_title(deciding).capitalize()} on dev chose the step, so its score is a little too good.")
 
 
+def _test_section(summary: Mapping[str, Any]) -> list[Html]:
+    """Show the scores on test data, where there were any."""
+    scores = summary.get("test")
+    if not isinstance(scores, Mapping) or not scores:
+        return []
+    rows = [(name.removeprefix(TEST).replace("_", " "), f"{value:.4f}") for name, value in scores.items()]
+    words = "Scored once, at the end, by the model that is kept; nothing was chosen by it."
+    return [page.section("Scores on test", page.table(("score", "best model"), rows), page.note(words))]
+
+
 def _title(name: str) -> str:
     return name.removeprefix(DEV).replace("_", " ")
 
@@ -117,18 +129,20 @@ def _runs(summary: Mapping[str, Any]) -> Iterator[Html]:
     yield page.note("What follows is of the run that was kept, the best by dev. Compare medians, not best runs.")
 
 
-def _curves(history: History, decided: Decided | None) -> Html:
-    """Draw the loss, the deciding score, and some of the others."""
+def _curves(history: History, decided: Decided | None) -> Iterator[Html]:
+    """Draw the loss, the deciding score, and some of the others; say which are left out."""
     names = list(dict.fromkeys(name for line in history.metrics for name in line if name.startswith(DEV)))
     deciding = f"{DEV}{decided.best}" if decided else next(iter(names), f"{DEV}score")
     others = {name: _title(name) for name in names if name != deciding}
-    return runs.charts(
+    yield runs.charts(
         history,
         Chart("Loss in training", {"loss": "training"}, from_zero=True),
         Chart(f"Dev: {_title(deciding)}", {deciding: _title(deciding)}),
         Chart("Dev: other scores", dict(list(others.items())[:MOST_CURVES])),
         *PACE,
     )
+    if left_out := list(others.values())[MOST_CURVES:]:
+        yield page.note(f"Not drawn, but in the table above and in metrics.jsonl: {', '.join(left_out)}.")
 
 
 def _origins(history: History) -> Html:

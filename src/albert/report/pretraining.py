@@ -43,7 +43,7 @@ def _is_finished(history: History) -> bool:
 
 
 def _state(history: History) -> str:
-    steps, started = _steps(history), history.circumstances.get("started", "at an unknown time")
+    steps, started = _steps(history), runs.moment(history.circumstances.get("started"))
     total = f"{steps:,}" if steps else "unknown"
     if _is_finished(history):
         return f"Finished: {total} steps. Started {started}."

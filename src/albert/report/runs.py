@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from albert.report import page
@@ -42,6 +43,15 @@ def charts(history: History, *wanted: Chart) -> Html:
             drawing = draw_curves(curves, label=chart.title, unit=chart.unit, from_zero=chart.from_zero)
             drawn.append(page.figure(chart.title, drawing))
     return page.figures(*drawn) if drawn else page.note("Nothing is logged yet.")
+
+
+def moment(value: Any) -> str:
+    """Return a time of run.json in words: 17 November 2026, 09:26 UTC."""
+    try:
+        when = datetime.fromisoformat(value).astimezone(UTC)
+    except (TypeError, ValueError):
+        return "at an unknown time"
+    return f"{when.day} {when:%B %Y, %H:%M} UTC"
 
 
 def command(history: History) -> list[Html]:

@@ -2,7 +2,8 @@
 
 The baseline that a tuned encoder has to beat to be worth its cost. One text: words and pairs of words. Two texts: the
 words of each, the words they share and how much that is. Logistic regression for classes, ridge regression for numbers;
-the cosine alone for similarity. Decisions are made and scored by the task itself. Tasks about spans, choices and tags have no such baseline.
+for similarity the cosine alone. Decisions are made and scored by the task itself. Tasks about spans, choices and tags
+have no such baseline.
 """
 
 from __future__ import annotations

@@ -133,6 +133,7 @@ class Classification(_OnPooled[Label]):
     """One of several classes."""
 
     kind: ClassVar[str] = "classification"
+    pipeline: ClassVar[str] = "text-classification"
     view: ClassVar[type[DevView]] = ClassView
     labels: tuple[str, ...]
     max_length: int = 128
@@ -195,6 +196,7 @@ class MultiLabel(_OnPooled[Labels]):
     """Any number of classes: a yes or no for each."""
 
     kind: ClassVar[str] = "multi-label"
+    pipeline: ClassVar[str] = "text-classification"
     view: ClassVar[type[DevView]] = LabelsView
     labels: tuple[str, ...]
     max_length: int = 128

@@ -67,6 +67,7 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     verb: ClassVar[str]  # the method of `albert.load` that decides
     options: ClassVar[tuple[str, ...]] = ()  # what `albert predict` takes beside a text: --pair, --question, --choice
     usage: ClassVar[tuple[str, str]]  # for the card: a call of the verb, and the words after `albert predict FOLDER`
+    pipeline: ClassVar[str] = ""  # for the card: the pipeline of transformers that decides the same
     view: ClassVar[type[DevView]] = DevView  # what the report shows of its decisions
 
     @property

@@ -56,20 +56,28 @@ def refuse_other_folder(folder: Path) -> None:
         raise UsageError(f"{folder}: holds other files ({others[0]}): name a new or empty folder")
 
 
-def write_folder(folder: Path, model: bytes, pipeline: str, *, normalisation: Normalisation) -> None:
-    """Write a tokenizer's files into a folder; other files there, such as a model's, stay."""
-    write_json(folder / CONFIG_FILE, _config(normalisation))
+def write_folder(
+    folder: Path, model: bytes, pipeline: str, *, normalisation: Normalisation, max_length: int | None = None
+) -> None:
+    """Write a tokenizer's files into a folder; other files there, such as a model's, stay.
+
+    `max_length` is where transformers cuts a text when it is asked to (`truncation=True`).
+    """
+    write_json(folder / CONFIG_FILE, _config(normalisation, max_length))
     for name, contents in ((JSON_FILE, pipeline.encode()), (MODEL_FILE, model)):
         with atomic_write(folder / name) as file:
             file.write(contents)
 
 
-def _config(normalisation: Normalisation) -> dict[str, Any]:
+def _config(normalisation: Normalisation, max_length: int | None) -> dict[str, Any]:
     pad, unk, cls, sep, mask = SPECIAL_PIECES
     return {
         # AlbertTokenizer would make its own pipeline in place of tokenizer.json, with other ids.
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        **({"model_max_length": max_length} if max_length is not None else {}),
+        "truncation_side": "right",
+        "padding_side": "right",
         "do_lower_case": normalisation.lower_case,
         "keep_accents": normalisation.keep_accents,
         "remove_space": True,

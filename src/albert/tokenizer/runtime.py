@@ -91,11 +91,14 @@ class Tokenizer:
         except _NotOurs as problem:
             raise ModelError(f"{file}: {problem}") from problem
 
-    def save(self, folder: Path | str) -> None:
-        """Write spiece.model unchanged, and the files that `tokenizers` and transformers read."""
+    def save(self, folder: Path | str, *, max_length: int | None = None) -> None:
+        """Write spiece.model unchanged, and the files that `tokenizers` and transformers read.
+
+        `max_length`: tokens of the longest sequence that the model beside it takes.
+        """
         never = {piece for piece in self.pieces if piece not in self._ids} | {*SPECIAL_PIECES, *self._split_pieces}
         pipeline = pipeline_json(self._vocabulary, self.normalisation, model=self.model, never=never)
-        write_folder(Path(folder), self.model, pipeline, normalisation=self.normalisation)
+        write_folder(Path(folder), self.model, pipeline, normalisation=self.normalisation, max_length=max_length)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -34,6 +34,7 @@ SMOOTHING = 0.98
 JUMP = (2.0, 3.0)  # a loss above 2 x the running mean + 3 is no accident of a batch
 RISE = (1.5, 0.5)  # a running mean above 1.5 x its best + 0.5 is a run that is being lost
 MAX_SKIPPED = 100
+SAVING = 20.0  # times as long as a save takes are trained before the next by time
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def train(
     resumed(state.step)
     scaler = _scaler(settings, state, world)
     meter, evaluation = _Meter(job, world), {}
+    saver = _Saver(saves, model, optimizer, settings=settings, world=world)
     model.train()
     with _stop_signals() as stopped:
         batches = job.batches(state.step)
@@ -127,7 +129,8 @@ def train(
                 micro_batches = next(batches)
                 lr = rate_at(state.step, peak=peak, warmup=warmup, steps=settings.steps)
                 set_rate(optimizer, lr)
-                *counts, stop = world.sum([*_total_counts(job, micro_batches), float(stopped.is_set())])
+                own = [*_total_counts(job, micro_batches), float(stopped.is_set()), float(saver.is_due())]
+                *counts, stop, due = world.sum(own)  # so that all processes stop and save at the same step
                 sums = accumulate(
                     job, micro_batches, counts=counts, step=state.step, settings=settings, scaler=scaler, world=world
                 )
@@ -136,7 +139,7 @@ def train(
                 state.scale = scaler.get_scale() if scaler else None
                 meter.add(sums)
                 last = state.step == settings.steps
-                if state.step % settings.log_every == 0 or last or stop:
+                if state.step % settings.log_every == 0 or last or stop or due:  # nothing is half counted in a save
                     metrics = meter.read(lr)
                     if world.is_first:
                         observe(Progress(state.step, settings.steps, metrics))
@@ -148,10 +151,8 @@ def train(
                         observe(Progress(state.step, settings.steps, evaluation))
                     state.ended = world.sum([float(judge(state, evaluation))])[0] > 0
                     last = last or state.ended
-                if state.step % settings.save_every == 0 or last or stop:
-                    if world.is_first:
-                        save_checkpoint(saves, state, model, optimizer, keep=settings.keep)
-                    world.wait()
+                if state.step % settings.save_every == 0 or last or stop or due:
+                    saver.save(state)
                 if stop and not last:
                     raise Interrupted(f"interrupted: step {state.step} is saved; run the same command again to go on")
         finally:
@@ -159,6 +160,13 @@ def train(
                 batches.close()
     model.eval()
     return Trained(state, resumed_from, evaluation)
+
+
+def begin_words(step: int, steps: int) -> str:
+    """Return where a run begins, in words."""
+    if step == 0:
+        return "starting from the beginning"
+    return f"resuming from step {step:,} of {steps:,}" if step < steps else "has done all its steps"
 
 
 def _total_counts(job: Job, micro_batches: list[Any]) -> list[float]:
@@ -251,6 +259,31 @@ def _problem(loss: float, norm: float, state: TrainState) -> str | None:
     if mean is not None and best is not None and mean > RISE[0] * best + RISE[1]:
         return f"the loss rose from {best:.3g} to {mean:.3g}"
     return None
+
+
+class _Saver:
+    """Writes checkpoints, and knows when one is due by time: the first process decides, and all save at its step."""
+
+    def __init__(
+        self, folder: Path, model: Albert, optimizer: torch.optim.Optimizer, *, settings: TrainSettings, world: World
+    ) -> None:
+        self._folder, self._model, self._optimizer = folder, model, optimizer
+        self._settings, self._world = settings, world
+        self._last, self._took = time.monotonic(), 0.0
+
+    def is_due(self) -> bool:
+        """Tell the first process whether so much time has passed that a crash would cost too much."""
+        wait = max(60 * self._settings.save_minutes, SAVING * self._took)
+        return self._world.is_first and time.monotonic() - self._last >= wait
+
+    def save(self, state: TrainState) -> None:
+        """Write a checkpoint in the first process; the others wait."""
+        before = time.monotonic()
+        if self._world.is_first:
+            save_checkpoint(self._folder, state, self._model, self._optimizer, keep=self._settings.keep)
+        self._world.wait()
+        self._last = time.monotonic()
+        self._took = self._last - before
 
 
 class _Meter:

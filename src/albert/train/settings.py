@@ -24,6 +24,7 @@ class TrainSettings(Section):
     checkpointing: bool = False  # recompute layers in the backward pass: slower, much less memory
     compile: bool = False
     save_every: Annotated[int, Field(ge=1)] = 1_000
+    save_minutes: Annotated[float, Field(gt=0)] = 2.0  # … and when so much time has passed since the last save
     keep: Annotated[int, Field(ge=1)] = 2
     eval_every: Annotated[int, Field(ge=1)] = 1_000
     log_every: Annotated[int, Field(ge=1)] = 50

@@ -1,0 +1,121 @@
+"""Some rows of a file, seen by column: which names there are, and what the columns seem to hold.
+
+Decides about no role and no task: detection.py does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from albert.errors import DataError, UsageError, did_you_mean
+from albert.labelled.cells import NO_CLASSES, ONE_CLASS
+from albert.labelled.column_names import ALL_ROLES, LABEL_NAMES, LABELS, LABELS_MANY, NUMBERS, plain
+from albert.labelled.rows import Row
+from albert.text.sources import source_of
+
+SURE = 0.9  # share of a column's values that tells what it holds: the others are then wrong, not another kind
+WORDS_OF_NAME = 6  # a name of a column has no more
+SHOWN_NAME = 40  # characters of a name in a message
+WORDS_OF_TEXT = 3.0  # a column of more words than this on average is text
+USUAL_LABELS = {*LABELS, *LABELS_MANY, *NUMBERS, *LABEL_NAMES}
+
+
+class Sample:
+    """Some rows of a file, by column."""
+
+    def __init__(self, rows: Sequence[Row], path: str, told: dict[str, str]) -> None:
+        self.rows, self.path, self.told = rows, path, told
+        self.in_table = source_of(rows[0].path, ("csv", "tsv")) is not None  # where a header can be missing
+        self.names = list(dict.fromkeys(name for row in rows[:1000] for name in row.values))
+        self.by_plain = {plain(name): name for name in reversed(self.names)}
+
+    @property
+    def shown(self) -> str:
+        return ", ".join(short_name(name) for name in self.names)
+
+    def check_told(self) -> None:
+        """Refuse names of columns that are not there."""
+        for role, value in self.told.items():
+            for name in [value] if value in self.names else value.split(","):
+                if name not in self.names and role not in ALL_ROLES:
+                    raise UsageError(f"--columns {role}={value}: {role!r} is no role: {did_you_mean(role, ALL_ROLES)}")
+                if name not in self.names:
+                    raise DataError(
+                        f"{self.path}: no column {name!r} for {role}: {did_you_mean(name, self.names)} "
+                        f"(--columns {role}=NAME)"
+                    )
+
+    def is_headless(self, label: str | None = None) -> bool:
+        """Tell whether the names of the columns look like a row: a number, a long text, a label that is also below."""
+        if not self.in_table or (label is not None and label not in self.names):
+            return False
+        if label is not None and (label in self.values(label) or plain(label) in USUAL_LABELS):
+            return label in self.values(label)
+        return any(as_number(name) is not None or len(name.split()) > WORDS_OF_NAME for name in self.names)
+
+    def headless(self) -> DataError:
+        """Return the error of a table without a header."""
+        names = ",".join(
+            ["label" if self.is_class(name) else f"text{number}" for number, name in enumerate(self.names, 1)]
+        )
+        return DataError(
+            f"{self.path}:1: no header: the first line is a row, it begins with "
+            f"{short_name(self.names[0])}: put a line with the columns' names above it, such as {names}"
+        )
+
+    def called(self, names: Sequence[str]) -> str | None:
+        """Find the first column that has one of the usual names."""
+        return next((self.by_plain[name] for name in names if name in self.by_plain), None)
+
+    def values(self, name: str) -> list[Any]:
+        """Give a column's values that are not empty; a gap in numbers of Parquet is NaN, which equals nothing."""
+        values = [row.values.get(name) for row in self.rows]
+        return [value for value in values if value is not None and value != "" and value == value]
+
+    def is_text(self, name: str) -> bool:
+        """Tell whether a column holds texts of several words, and not the same few again and again."""
+        values = self.values(name)
+        if not values or not all(isinstance(value, str) for value in values):
+            return False
+        words = sum(len(value.split()) for value in values) / len(values)
+        return words > WORDS_OF_TEXT and (len(values) < 10 or len(set(values)) > len(values) / 10)
+
+    def is_number(self, name: str) -> bool:
+        return bool(values := self.values(name)) and all(as_number(value) is not None for value in values)
+
+    def is_flag(self, name: str) -> bool:
+        """Tell whether a column says yes or no."""
+        values = {str(value).strip().lower() for value in self.values(name)}
+        return bool(values) and values <= (NO_CLASSES | ONE_CLASS)
+
+    def is_list(self, name: str) -> bool:
+        """Tell whether a column holds lists; a few other values are mistakes, to be named as such."""
+        values = self.values(name)
+        return bool(values) and sum(isinstance(value, list) for value in values) >= SURE * len(values)
+
+    def is_class(self, name: str) -> bool:
+        """Tell whether a column holds few different short values, most of them more than once."""
+        values = self.values(name)
+        if not values or any(isinstance(value, list | dict) for value in values) or self.is_text(name):
+            return False
+        return len(set(map(str, values))) <= max(2, len(values) // 2)
+
+
+def short_name(name: str) -> str:
+    """Return a name of a column as it fits into a message of one line."""
+    words = " ".join(name.split())
+    return repr(words if len(words) <= SHOWN_NAME else f"{words[: SHOWN_NAME - 1]}…")
+
+
+def as_number(value: Any) -> float | None:
+    """Read a number; NaN is one, so that it is found as a wrong number and not as text."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # of a whole number with hundreds of digits
+        return math.inf
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,165 @@
+"""Labelled data as it is published: CoNLL-2003, aclImdb, JSON lists, fastText, names without known endings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from albert.errors import DataError, UsageError
+from albert.labelled.catalog import open_data
+from albert.labelled.check import check_labelled
+from albert.labelled.request import DataRequest, Opened
+from albert.labelled.rows import read_rows
+from albert.labelled.table_check import TableCheck
+
+ROWS = [
+    {"text": f"the {'lovely' if i % 2 else 'awful'} ship came in number {i}", "label": "good" if i % 2 else "bad"}
+    for i in range(20)
+]
+CONLL = "-DOCSTART- -X- -X- O\n\n" + "".join(
+    f"EU NNP B-NP B-ORG\nrejects VBZ B-VP O\nlamb{i} NN B-NP O\n\n" for i in range(12)
+)
+
+
+def write(path: Path, content: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def sizes(opened: Opened) -> tuple[int, int, int]:
+    splits = opened.splits
+    return len(splits.train), len(splits.dev["dev"]), len(splits.test.get("test", ()))
+
+
+def test_conll_2003_opens_under_its_published_names(tmp_path: Path) -> None:
+    for name in ("eng.train", "eng.testa", "eng.testb"):
+        write(tmp_path / name, CONLL)
+    opened = open_data(
+        DataRequest(tmp_path / "eng.train", dev=tmp_path / "eng.testa", test=tmp_path / "eng.testb", task=None)
+    )
+    assert (opened.name, sizes(opened)) == ("tagging", (12, 12, 12))
+    assert opened.task.labels == ("O", "B-ORG")  # type: ignore[attr-defined]
+
+
+def test_a_file_without_a_known_ending_opens_with_a_task_and_is_refused_without(tmp_path: Path) -> None:
+    tagged = write(tmp_path / "words.train", CONLL)
+    assert open_data(DataRequest(tagged, task="tagging")).name == "tagging"
+    contents = {
+        "table": "text,label\n" + "".join(f"{row['text']},{row['label']}\n" for row in ROWS),
+        "tabs": "text\tlabel\n" + "".join(f"{row['text']}\t{row['label']}\n" for row in ROWS),
+        "lines": "".join(json.dumps(row) + "\n" for row in ROWS),
+        "list": json.dumps(ROWS, indent=1),
+        "fasttext": "".join(f"__label__{row['label']} {row['text']}\n" for row in ROWS),
+    }
+    for name, content in contents.items():
+        path = write(tmp_path / f"reviews.{name}", content)
+        assert len(open_data(DataRequest(path, task="classification")).splits.train) == 18, name
+        with pytest.raises(DataError, match=r"the format .* is told by its name.*or say --task"):
+            open_data(DataRequest(path))
+    write(tmp_path / "picture.raw", "\0\1\2")
+    with pytest.raises(DataError, match="the format"):
+        open_data(DataRequest(tmp_path / "picture.raw", task="classification"))
+
+
+def test_a_folder_a_class_is_classification_and_its_train_and_test_are_found(tmp_path: Path) -> None:
+    for part, count in (("train", 10), ("test", 4)):
+        for label in ("neg", "pos"):
+            for i in range(count):
+                write(tmp_path / "aclImdb" / part / label / f"{i}_7.txt", f"a {label} film, {part} {i}\nwith two lines")
+    write(tmp_path / "aclImdb" / "train" / "unsup" / "0_0.txt", "nobody knows")
+    write(tmp_path / "aclImdb" / "README", "about it")
+    opened = open_data(DataRequest(tmp_path / "aclImdb"))
+    assert (opened.name, sizes(opened)) == ("classification", (18, 2, 8))
+    assert opened.task.labels == ("neg", "pos")  # type: ignore[attr-defined]
+    assert any("a folder a class: neg, pos; left out" in note and "unsup" in note for note in opened.notes)
+    assert {Path(example.place.rpartition(":")[0]).parent.name for example in opened.splits.train} == {"neg", "pos"}
+    alone = open_data(DataRequest(tmp_path / "aclImdb" / "train"))
+    write(tmp_path / "aclImdb" / "train" / "neg" / "0_7.txt", "another text")
+    assert open_data(DataRequest(tmp_path / "aclImdb" / "train")).fingerprint != alone.fingerprint
+    checks = check_labelled(DataRequest(tmp_path / "aclImdb"))
+    assert [check.classes for check in checks if isinstance(check, TableCheck)] == [
+        {"neg": 10, "pos": 10},
+        {"neg": 4, "pos": 4},
+    ]
+
+
+def test_a_list_of_objects_and_lines_of_them_under_the_name_json_are_rows(tmp_path: Path) -> None:
+    listed = write(tmp_path / "list.json", json.dumps(ROWS))
+    lines = write(tmp_path / "lines.json", "".join(json.dumps(row) + "\n" for row in ROWS))
+    for path in (listed, lines):
+        opened = open_data(DataRequest(path))
+        assert (opened.name, sizes(opened)[:2]) == ("classification", (18, 2))
+    write(tmp_path / "bad.json", '[{"text": "a"}, 3]')
+    with pytest.raises(DataError, match=r"bad.json:2: a JSON int, must be an object"):
+        list(read_rows(tmp_path / "bad.json"))
+    squad = {"data": [{"title": "t", "paragraphs": [{"context": "a b", "qas": []}]}]}
+    with pytest.raises(DataError):
+        open_data(DataRequest(write(tmp_path / "squad.json", json.dumps(squad)), columns={}))
+
+
+def test_fasttext_files_have_one_label_or_several(tmp_path: Path) -> None:
+    one = write(tmp_path / "one.txt", "".join(f"__label__{row['label']} {row['text']}\n" for row in ROWS))
+    assert next(iter(read_rows(one))).values == {"text": ROWS[0]["text"], "label": "bad"}
+    assert open_data(DataRequest(one)).name == "classification"
+    many = write(tmp_path / "many.txt", "".join(f"__label__a __label__{i % 3} {ROWS[i]['text']}\n" for i in range(20)))
+    opened = open_data(DataRequest(many))
+    assert (opened.name, opened.task.labels) == ("multi-label", ("0", "1", "2", "a"))  # type: ignore[attr-defined]
+
+
+def test_the_names_beside_whole_numbers_are_the_classes(tmp_path: Path) -> None:
+    rows = [row | {"label": int(row["label"] == "good"), "label_text": row["label"]} for row in ROWS]
+    opened = open_data(DataRequest(write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))))
+    assert opened.task.labels == ("bad", "good")  # type: ignore[attr-defined]
+    assert any("the names of the numbers in 'label'" in note for note in opened.notes)
+    rows[0]["label_text"] = "odd"  # no longer one name a number
+    opened = open_data(DataRequest(write(tmp_path / "b.jsonl", "".join(json.dumps(row) + "\n" for row in rows))))
+    assert opened.task.labels == ("0", "1")  # type: ignore[attr-defined]
+
+
+def test_several_columns_are_one_text_and_a_title_that_is_left_out_is_said(tmp_path: Path) -> None:
+    rows = [{"title": f"Ship {i}", "body": row["text"], "topic": row["label"]} for i, row in enumerate(ROWS)]
+    path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    notes = open_data(DataRequest(path)).notes
+    assert any("left out: 'title' (--columns text=title,body reads them as one text)" in note for note in notes)
+    request = DataRequest(path, columns={"text": "title,body"})
+    opened = open_data(request)
+    assert {example.text for example in opened.splits.train} <= {f"{row['title']}\n{row['body']}" for row in rows}
+    assert not any("left out" in note for note in opened.notes)
+    (check,) = check_labelled(request)
+    assert (check.num_problems, check.num_copies) == (0, 0)  # type: ignore[union-attr]
+    row = {"title": "New", "body": "never seen before", "topic": "bad"}
+    dev = write(tmp_path / "dev.jsonl", json.dumps(row) + "\n")
+    (_, against) = check_labelled(DataRequest(path, dev=dev, columns={"text": "title,body"}))
+    assert not any("are in" in warning for warning in against.warnings)
+    with pytest.raises(DataError, match="no column 'headline' for text"):
+        open_data(DataRequest(path, columns={"text": "headline,body"}))
+
+
+def test_a_tag_with_an_unknown_position_is_warned_of(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.conll", CONLL + "Peter NNP B-NP Q-PER\n\nMaria NNP B-NP B-PER\nPaul NNP B-NP I-PER\n\n")
+    notes = open_data(DataRequest(path)).notes
+    assert any(note.startswith("warning: 'Q-PER' is no tag of a span") for note in notes)
+    plain = open_data(DataRequest(write(tmp_path / "b.conll", CONLL))).notes
+    assert not any("warning" in note for note in plain)
+
+
+def test_a_table_without_a_header_is_said_to_have_none_in_one_line(tmp_path: Path) -> None:
+    news = "".join(
+        f'{1 + i % 4},"Wall St. bears claw back into number {i}","Reuters - short-sellers, seen\nin the black {i}"\n'
+        for i in range(40)
+    )
+    with pytest.raises(DataError) as problem:
+        open_data(DataRequest(write(tmp_path / "news.csv", news)))
+    message = str(problem.value)
+    assert "news.csv:1: no header: the first line is a row" in message
+    assert "\n" not in message
+    assert len(message) < len(str(tmp_path)) + 220
+
+
+def test_a_role_that_does_not_exist_is_named_before_its_column_is_looked_for(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
+    with pytest.raises(UsageError, match=r"--columns foo=bar: 'foo' is no role"):
+        open_data(DataRequest(path, columns={"foo": "bar"}))
