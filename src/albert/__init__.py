@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 
 def load(name: str | Path, *, device: str | None = None) -> Model:
-    """Open a model for use: `classify`, `answer`, `choose`, `tag`, `fill`, `embed`.
+    """Open a model for use: `classify`, `answer`, `choose`, `tag`, `fill`, `embed`, `similarity`, `search`.
 
     The name is a model folder, a run folder, or a model that comes with the package. Torch is loaded here, not before.
     """

@@ -29,7 +29,7 @@ def make_folder(tmp_path: Path, tokenizer: Tokenizer) -> MakeFolder:
     def make(*heads: str, task: AnyTask | None = None, columns: dict[str, str] | None = None, **config: Any) -> Path:
         shape = AlbertConfig(**SHAPE | {"vocab_size": tokenizer.vocab_size} | config)
         if task is not None:
-            shape, heads = task.configure(shape), (task.head,)
+            shape, heads = task.configure(shape), task.heads
         extra = {TASK_FILE: task_json(task, columns=columns)} if task is not None else None
         folder = tmp_path / "models" / "-".join(heads or ("bare",))
         save_model(new_model(shape, heads, seed=7), folder, tokenizer=tokenizer, extra=extra)

@@ -18,6 +18,7 @@ from albert.cli import (
     data,
     demo,
     doctor,
+    embed,
     evaluate,
     finetune,
     info,
@@ -48,6 +49,8 @@ app.command("pretrain")(pretrain.pretrain)
 app.command("finetune")(finetune.finetune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("embed")(embed.embed)
+app.command("search")(embed.search)
 app.command("convert")(convert.convert)
 app.add_typer(study.app, name="study")
 app.command("info")(info.info)

@@ -179,7 +179,7 @@ def _shown(record: Record) -> list[str]:
                 f"{'*' if i == choice else ' '} choice {i:<13} {_bar(share)}" for i, share in enumerate(probabilities)
             ]
             return [*lines, answer]
-        case {"value": float(value)}:
+        case {"value": float(value)} | {"similarity": float(value)}:
             return [f"{value:.4f}"]
         case {"answer": answer, "start": start, "end": end, "probability": share}:
             place = f"characters {start} to {end}, " if start is not None else "no answer, "

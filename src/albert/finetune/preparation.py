@@ -15,6 +15,7 @@ from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
 from albert.labelled.request import Opened
 from albert.model import Albert
+from albert.tasks.similarity import PairExample
 from albert.tasks.task import AnyTask, Example
 
 log = logging.getLogger(__name__)
@@ -108,12 +109,18 @@ def _labelled_sets(sets: Mapping[str, Sequence[Example]]) -> dict[str, Sequence[
 
 
 def _is_labelled(example: Example) -> bool:
-    return getattr(example, "target", None) is not None or getattr(example, "answers", None) is not None
+    known = (getattr(example, "target", None), getattr(example, "answers", None))
+    return isinstance(example, PairExample) or any(value is not None for value in known)
 
 
 def _notes(name: str, start: Start, task: AnyTask, settings: FinetuneSettings) -> list[str]:
     if settings.tune.start == "random":
         return ["all weights are new: only the shape and the tokenizer of the model are used"]
+    if not task.heads:
+        config, trained = start.config, task.configure(start.config)
+        turned_on = trained.hidden_dropout_prob if trained != config else 0.0
+        why = "texts alone are learnt from by what it changes"
+        return [f"dropout {turned_on:g} is turned on for training: the model has none, and {why}"] if turned_on else []
     if start.keeps_head(task, name=name):
         return ["the model's own head for these labels is taken over"]
     if name in ("rte", "sts-b", "mrpc") and not start.is_tuned:

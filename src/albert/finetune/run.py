@@ -166,13 +166,13 @@ def _train(
 def _keep(model: Albert, dev: DevScores, prepared: Prepared, *, settings: FinetuneSettings, out: Path) -> None:
     """Write the model and what it decided at the last evaluation."""
     card = model_card(prepared, settings, scores=dev.last)
-    extra = {TASK_FILE: task_json(dev.settled, name=prepared.name, columns=prepared.columns)}
+    own = task_json(dev.settled, name=prepared.name, columns=prepared.columns)
     save_model(
         model,
         out / "model",
         tokenizer=prepared.start.tokenizer,
         card=card,
-        extra=extra,
+        extra={TASK_FILE: own} | dev.settled.files(model.config),
         max_length=prepared.task.max_length,
     )
     dev.keep_decisions(out)

@@ -154,8 +154,7 @@ def _keep_best(prepared: Prepared, out: Path, result: Finetuned) -> None:
     if _holds(target, source, card):
         return
     with atomic_folder(target) as temporary:
-        for path in source.iterdir():
-            shutil.copy2(path, temporary / path.name)
+        shutil.copytree(source, temporary, dirs_exist_ok=True)
         (temporary / CARD).write_text(card, encoding="utf-8")
 
 
@@ -169,7 +168,11 @@ def _holds(target: Path, source: Path, card: str) -> bool:
     """Tell whether a folder already has the files of a model and this card."""
     if not (target / CARD).is_file() or (target / CARD).read_text(encoding="utf-8") != card:
         return False
-    names = {path.name for path in source.iterdir()}
+    names = _files(source)
     others = sorted(names - {CARD})
     equal, _, _ = filecmp.cmpfiles(source, target, others, shallow=False)
-    return equal == others and {path.name for path in target.iterdir()} == names
+    return equal == others and _files(target) == names
+
+
+def _files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}

@@ -22,6 +22,7 @@ class LabelledSettings(Section):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0  # of what is held out; another train.seed keeps the same dev
     class_weights: bool = False
     head: Literal["span", "conditional_span"] | None = None  # of questions about passages; None: by the data
+    temperature: Annotated[float, Field(gt=0, le=1)] | None = None  # of similarity: what a cosine is divided by
     limit_train: Annotated[int, Field(ge=1)] | None = None
     limit_dev: Annotated[int, Field(ge=1)] | None = None
 

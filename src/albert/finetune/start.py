@@ -68,10 +68,12 @@ class Start:
     def keeps_head(self, task: AnyTask, *, name: str) -> bool:
         """Tell whether the model already has the head of this very task: own data are known by their labels only."""
         named = {self.tuned_for, name} - {"", task.kind}  # 0 and 1 are the labels of SST-2, of CoLA and of MRPC
-        return task.head in self.heads and task.configure(self.config) == self.config and len(named) < 2
+        return set(task.heads) <= set(self.heads) and task.configure(self.config) == self.config and len(named) < 2
 
     def build(self, task: AnyTask, settings: TuneSettings, *, name: str = "", seed: int) -> Albert:
         """Read the weights, with a head for the task; a new head, or a whole new model, is drawn with `seed`."""
+        if not task.heads and settings.freeze in ("backbone", "encoder"):
+            raise UsageError(f"tune.freeze={settings.freeze!r}: {task.kind} has no head, so nothing is left to train")
         config = task.configure(self.config)
         if settings.dropout is not None:
             config = config.with_settings(
@@ -80,17 +82,17 @@ class Start:
         if settings.classifier_dropout is not None:
             config = config.with_settings({"classifier_dropout_prob": settings.classifier_dropout})
         if settings.start == "random":
-            model = new_model(config, (task.head,), seed=seed)
+            model = new_model(config, task.heads, seed=seed)
         else:
-            fresh = () if self.keeps_head(task, name=name) else (task.head,)
-            loaded = load_model(self.folder, (task.head,), seed=seed, config=config, fresh=fresh)
+            fresh = () if self.keeps_head(task, name=name) else task.heads
+            loaded = load_model(self.folder, task.heads, seed=seed, config=config, fresh=fresh)
             model = loaded.model
             if settings.freeze == "encoder" and any(name.startswith("encoder.") for name in loaded.new):
                 raise UsageError(
                     f"tune.freeze='encoder': {self.folder} has no pooler, and a new one would never be trained: "
                     "use tune.freeze='backbone'"
                 )
-            if settings.pooler == "new" and model.encoder.pooler is not None:
+            if settings.pooler == "new" and task.heads and model.encoder.pooler is not None:
                 generator = torch.Generator().manual_seed(seed)
                 initialise(model.encoder.pooler, config.initializer_range, generator=generator)
         freeze(model, settings.freeze)

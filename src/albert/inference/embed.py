@@ -1,7 +1,8 @@
 """Texts as vectors: the mean of the last layer's states over all tokens, [CLS] and [SEP] included.
 
-A text that is too long for one sequence is read in windows one after the other, and the mean is over all of them. Such
-vectors of a model that was not tuned for similarity are a weak measure of it (UKPLab/sentence-transformers#263).
+A text that is too long for one sequence is read in windows one after the other, and the mean is over all of them; a
+model tuned for similarity cuts it, as it was trained and as sentence-transformers does. Vectors of a model that was not
+tuned for similarity are a weak measure of it (UKPLab/sentence-transformers#263). A text without a word has no vector.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from albert.batch import STATES, Said, Wanted
+from albert.errors import DataError
 from albert.inference.fill import PlainText
 from albert.tasks.task import Feature, Record, join_segments
 from albert.tasks.windows import window_spans
@@ -27,10 +29,15 @@ class Embed:
     """Embedding: one vector a text."""
 
     max_length: int
+    cut: bool = False  # rather than read in windows
 
     def encode(self, example: PlainText, tokenizer: Tokenizer) -> list[Feature]:
         """Turn a text into windows."""
+        if not example.text.strip():
+            where = f"{example.place}: " if example.place else ""
+            raise DataError(f"{where}the text is empty, and nothing has no vector: fill it in or leave it out")
         ids, room = tokenizer.encode(example.text), self.max_length - 2
+        ids = ids[:room] if self.cut else ids
         windows = window_spans(len(ids), room=room, stride=room, overlap=0)
         return [Feature(*join_segments(tokenizer, ids[window.start : window.end])) for window in windows]
 

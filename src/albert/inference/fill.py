@@ -29,6 +29,7 @@ class PlainText(Example):
     """A text by itself: with blanks to fill, or to embed."""
 
     text: str
+    id: str | None = None  # what a file calls it
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
-from albert.errors import DataError
+from albert.errors import DataError, did_you_mean
 from albert.inference.fill import PlainText
 from albert.inference.model import Model, is_pair
 from albert.labelled.catalog import read_inputs
@@ -40,12 +40,17 @@ def read_examples(model: Model, path: Path, told: Mapping[str, str], report: Rea
 def read_plain(path: Path, told: Mapping[str, str], report: ReadReport) -> Iterator[PlainText]:
     """Read texts by themselves, to fill or to embed."""
     columns: Mapping[str, str] | None = None
+    id_ = told.get("id")
     for row in read_rows(path, report=report):
-        columns = columns or find_columns(row, told)
+        columns = columns or find_columns(row, {role: name for role, name in told.items() if role != "id"})
         text = row.values.get(columns["text"])
         if text is not None and not isinstance(text, str):
             raise DataError(f"{row.place}: column {columns['text']!r} holds {text!r}, must be text")
-        yield PlainText(text or "", place=row.place)
+        if id_ is not None and id_ not in row.values:
+            raise DataError(
+                f"{row.place}: no column {id_!r} for id: {did_you_mean(id_, row.values)} (--columns id=NAME)"
+            )
+        yield PlainText(text or "", None if id_ is None else str(row.values[id_]), place=row.place)
 
 
 @contextmanager

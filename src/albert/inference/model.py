@@ -1,34 +1,44 @@
 """A model folder, ready to use: `albert.load(folder)`.
 
-The methods are the verbs of the tasks (classify, answer, choose, tag), fill and embed. Each takes one input or a list
-and gives one result or a list in the same order; all go through the one predictor. What a verb takes its task says;
-here it has types. What a model can't do it refuses, saying what it can. The task of a folder is that of its task.json,
-or what its heads and configuration say (tasks/saved_task.py).
+The methods are the verbs of the tasks (classify, answer, choose, tag), fill, and what vectors are for: embed,
+similarity, search. Each takes one input or a list and gives one result or several in the same order; all go through the
+one predictor. What a verb takes its task says; here it has types. What a model can't do it refuses, saying what it can.
+The task of a folder is that of its task.json, or what its heads and configuration say (tasks/saved_task.py).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+import numpy as np
+
 from albert.errors import ModelError, UsageError
+from albert.files import sha256
 from albert.hardware import find_device
 from albert.inference.embed import Embed, Vector
 from albert.inference.fill import Blank, Fill, PlainText
 from albert.inference.predictor import Decides, Predictor
 from albert.inference.torch_engine import TorchEngine
-from albert.model.folder import load_model
+from albert.inference.vectors import Found, open_vectors, unit, write_vectors
+from albert.model.config import to_json
+from albert.model.folder import load_model, weights_path
 from albert.model.locate import locate
 from albert.tasks.asking import Texts, column
 from albert.tasks.choice import Chosen
 from albert.tasks.classification import Label, Labels, Number
 from albert.tasks.saved_task import read_task
+from albert.tasks.similarity import Similarity
 from albert.tasks.span import Answer
 from albert.tasks.tagging import Tagged
 from albert.tasks.task import AnyTask
 from albert.tokenizer import Tokenizer
+from albert.tokenizer.folder import MODEL_FILE
 
 LONGEST = 512  # tokens of a sequence to fill or embed; longer texts are read in windows
 
@@ -39,8 +49,10 @@ ExampleT = TypeVar("ExampleT")
 class Model:
     """A model with its tokenizer and its task."""
 
-    def __init__(self, predictor: Predictor, *, name: str, task: AnyTask | None, columns: Mapping[str, str]) -> None:
-        self.predictor, self.name, self.task = predictor, name, task
+    def __init__(
+        self, predictor: Predictor, *, name: str, folder: Path, task: AnyTask | None, columns: Mapping[str, str]
+    ) -> None:
+        self.predictor, self.name, self.folder, self.task = predictor, name, folder, task
         self.columns = columns  # that it was trained on, by role
         self._longest = min(LONGEST, predictor.engine.config.max_position_embeddings)
 
@@ -48,7 +60,8 @@ class Model:
     def abilities(self) -> list[str]:
         """List the methods that this model can be asked by."""
         own = [self.task.verb] if self.task is not None else []
-        return [*own, *(["fill"] if "mlm" in self.predictor.engine.heads else []), "embed"]
+        fill = ["fill"] if "mlm" in self.predictor.engine.heads else []
+        return list(dict.fromkeys([*own, *fill, "embed", "similarity", "search"]))
 
     @overload
     def classify(self, text: str, pair: str | None = None) -> Label | Labels | Number: ...
@@ -91,14 +104,70 @@ class Model:
         examples = [PlainText(one) for one in column("text", text)]
         return self._each(self.filling(top=top), examples, many=not isinstance(text, str))
 
-    @overload
-    def embed(self, text: str) -> Vector: ...
-    @overload
-    def embed(self, text: Texts) -> list[Vector]: ...
-    def embed(self, text: str | Texts) -> Vector | list[Vector]:
-        """Give a text as a vector."""
+    def embed(self, text: str | Texts, *, normalize: bool = False) -> Vector:
+        """Return a text as a vector, or several as the rows of a matrix; `normalize`: of length 1."""
         examples = [PlainText(one) for one in column("text", text)]
-        return self._each(self.embedding(), examples, many=not isinstance(text, str))
+        vectors = self._vectors(self._numbered(examples))
+        rows = np.stack(list(vectors)) if examples else np.zeros((0, self.width), dtype=np.float32)
+        rows = unit(rows) if normalize else rows
+        return rows[0] if isinstance(text, str) else rows
+
+    @overload
+    def similarity(self, text: str, pair: str) -> float: ...
+    @overload
+    def similarity(self, text: str | Texts, pair: str | Texts) -> float | list[float]: ...
+    def similarity(self, text: str | Texts, pair: str | Texts) -> float | list[float]:
+        """Return the cosine of two texts, of pairs from two lists, or of one text with each of a list."""
+        examples, many = Similarity().asked(text, pair)
+        texts = list(dict.fromkeys(one for example in examples for one in (example.text, example.pair or "")))
+        vectors = dict(zip(texts, self.embed(texts, normalize=True), strict=True))
+        cosines = [float(vectors[example.text] @ vectors[example.pair or ""]) for example in examples]
+        return cosines if many else cosines[0]
+
+    @overload
+    def search(self, query: str, folder: str | Path, *, top: int = 10) -> list[Found]: ...
+    @overload
+    def search(self, query: Texts, folder: str | Path, *, top: int = 10) -> list[list[Found]]: ...
+    def search(self, query: str | Texts, folder: str | Path, *, top: int = 10) -> list[Found] | list[list[Found]]:
+        """Return the texts of a folder of vectors that are most similar to a query, best first, by all cosines."""
+        if top < 1:
+            raise UsageError(f"top={top}: must be 1 at least")
+        vectors = open_vectors(folder)
+        vectors.refuse_other_model(self.name, self.fingerprint)
+        found = vectors.search(self.embed(column("query", query), normalize=True), top=top)
+        return found[0] if isinstance(query, str) else found
+
+    def save_vectors(self, texts: Iterable[str | PlainText], folder: str | Path) -> int:
+        """Write the vectors of texts into a folder to search in, in constant memory; return how many they are."""
+        examples = (one if isinstance(one, PlainText) else PlainText(one) for one in texts)
+        name = str(self.folder.resolve()) if Path(self.name).is_dir() else self.name
+        return write_vectors(
+            folder, examples, self._vectors, width=self.width, model=name, fingerprint=self.fingerprint
+        )
+
+    @property
+    def width(self) -> int:
+        """Return the numbers of a vector."""
+        return self.predictor.engine.config.hidden_size
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return what tells whether vectors are of this model: a hash of all that they depend on."""
+        embedding, config = self.embedding(), to_json(self.predictor.engine.config)
+        parts = [
+            sha256(weights_path(self.folder)),
+            sha256(self.folder / MODEL_FILE),
+            json.dumps(config, sort_keys=True),
+        ]
+        return hashlib.sha256("\n".join([*parts, repr(embedding)]).encode()).hexdigest()
+
+    def _vectors(self, examples: Iterable[PlainText]) -> Iterator[Vector]:
+        return self.predictor.predict(self.embedding(), examples)
+
+    @staticmethod
+    def _numbered(examples: Sequence[PlainText]) -> list[PlainText]:
+        """Return texts of a list with their places in it, for messages."""
+        return [replace(one, place=f"text {number}") for number, one in enumerate(examples, 1)]
 
     def filling(self, *, top: int = 3) -> Fill:
         """Give what fills in blanks, for the predictor."""
@@ -110,7 +179,8 @@ class Model:
 
     def embedding(self) -> Embed:
         """Give what embeds texts, for the predictor."""
-        return Embed(self._longest)
+        tuned = isinstance(self.task, Similarity)
+        return Embed(self.task.max_length if self.task is not None and tuned else self._longest, cut=tuned)
 
     def pair_problem(self, *, given: bool) -> str | None:
         """Say what is wrong with giving one text or two, where it is known what the model was trained on."""
@@ -166,6 +236,7 @@ def load(name: str | Path, *, device: str | None = None) -> Model:
     return Model(
         Predictor(TorchEngine(model), Tokenizer.load(folder)),
         name=str(name),
+        folder=folder,
         task=remembered.task if remembered else None,
         columns=remembered.columns if remembered else {},
     )

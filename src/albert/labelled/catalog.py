@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from albert.errors import DataError, UsageError, did_you_mean
-from albert.labelled import choices, glue, questions, race, tags, texts
+from albert.labelled import choices, glue, questions, race, similarity, tags, texts
 from albert.labelled.detection import DETECT_ROWS, detect
 from albert.labelled.glue_layouts import LAYOUTS
 from albert.labelled.recognition import recognise
@@ -39,6 +39,7 @@ class Family:
 
     names: tuple[str, ...]  # what --task takes
     open: Callable[[DataRequest, AnyTask | None], Opened]
+    others: tuple[str, ...] = ()  # data of another family that a model of this one can be evaluated on
     kinds: tuple[str, ...] = ()  # the kinds of Task that the data is for, and whose inputs `inputs` reads
     inputs: Callable[[AnyTask, Path, Mapping[str, str], ReadReport], Iterator[Example]] | None = None
 
@@ -65,6 +66,13 @@ FAMILIES: tuple[Family, ...] = (
         kinds=("span",),
         inputs=questions.read_question_inputs,
     ),
+    Family(
+        ("similarity",),
+        similarity.open_similarity,
+        others=tuple(LAYOUTS),
+        kinds=("similarity",),
+        inputs=similarity.read_pairs,
+    ),
 )
 
 
@@ -83,6 +91,8 @@ def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
             raise DataError(f"{path}: no such file or folder: check the path")
     request = with_parts(request, training=task is None)
     request = replace(request, task=official_name(request.task) if request.task else recognise(request.data))
+    if task is not None and _reads(task, request.task):
+        request = replace(request, task=None)
     name = request.task or (task.kind if task is not None else None)
     if name is None:  # by its columns; the family takes over what was found
         require_format(request.data)
@@ -94,7 +104,14 @@ def open_data(request: DataRequest, *, task: AnyTask | None = None) -> Opened:
     opened = family.open(request, task)
     if request.class_weights and opened.task.kind != "classification":
         raise UsageError(f"data.class_weights: only classification has them, this is {opened.task.kind}: leave it out")
+    if request.temperature and opened.task.kind != "similarity":
+        raise UsageError(f"data.temperature: only similarity has one, this is {opened.task.kind}: leave it out")
     return replace(opened, name=name)
+
+
+def _reads(task: AnyTask, name: str | None) -> bool:
+    """Tell whether data that has a name of its own is also data for a model's task."""
+    return any(task.kind in family.kinds and name in family.others for family in FAMILIES)
 
 
 def official_name(name: str) -> str:

@@ -17,6 +17,9 @@ PAIRS = (
     ("query", "document"),
     ("query", "passage"),
     ("question", "answer"),
+    ("query", "answer"),
+    ("anchor", "positive"),
+    ("query", "positive"),
 )
 TEXTS = (
     "text",
@@ -35,6 +38,7 @@ TITLES = ("title", "headline", "subject", "summary", "heading")  # short texts t
 LABELS = ("label", "class", "category", "target", "goldlabel", "isduplicate", "sentiment", "intent", "topic", "y")
 LABEL_NAMES = ("labeltext", "labelname", "labelnames", "classname", "categoryname")  # beside a number
 LABELS_MANY = ("labels", "classes", "categories", "topics", "genres", "emotions", "tags")
+NEGATIVES = ("negative", "hardnegative", "neg")
 NUMBERS = ("score", "similarity", "value", "rating", "stars", "quality")
 IGNORED = ("id", "idx", "index", "guid", "uid", "pairid", "promptid", "unnamed:0", "")
 CONTEXTS = ("context", "passage", "article", "paragraph")
@@ -56,6 +60,7 @@ QUESTION_ROLES: dict[str, tuple[str, ...]] = {  # of tables in SQuAD form
 
 ROLES = {  # of the tasks whose columns are others than text, pair and label
     "tagging": ("tokens", "tags"),
+    "similarity": ("text", "pair", "negative", "label"),
     "choice": ("question", "choices", "context", "text", "label"),
     "squad": ("context", "question", "answers", "answer", "answer_start", "id", "article"),
 }

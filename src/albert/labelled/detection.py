@@ -22,6 +22,7 @@ from albert.labelled.column_names import (
     LABEL_NAMES,
     LABELS,
     LABELS_MANY,
+    NEGATIVES,
     NUMBERS,
     PAIRS,
     QUESTION_ROLES,
@@ -83,6 +84,23 @@ def find_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
     table = Sample([row], str(row.path), {role: name for role, name in columns.items() if role != "label"})
     table.check_told()
     return _text_columns(table, label=table.called(LABELS))[0]
+
+
+def similarity_columns(rows: Sequence[Row], path: Path | str, *, columns: Mapping[str, str]) -> Detected:
+    """Find a text or two, a negative, and a score or a verdict of NLI; one text alone has neither of the others."""
+    if not rows:
+        raise DataError(f"{path}: no rows: there must be at least one")
+    table = Sample(rows, str(path), dict(columns))
+    table.check_told()
+    check_roles(table.told, "similarity")
+    if negative := table.told.get("negative") or table.called(NEGATIVES):
+        table.told["negative"] = negative
+    label = table.told.get("label") or table.called((*NUMBERS, *LABELS))
+    found, reasons = _text_columns(table, label=label)
+    if "pair" not in found:
+        return Detected("similarity", found, (*reasons, "no second text: each is learnt from by itself"))
+    others = {role: name for role, name in (("negative", negative), ("label", label)) if name}
+    return Detected("similarity", found | others, (*reasons, *(f"{role} = {name!r}" for role, name in others.items())))
 
 
 def columns_there(columns: Mapping[str, str], path: Path) -> dict[str, str]:

@@ -62,6 +62,7 @@ class DataRequest:
     max_length: int | None = None
     class_weights: bool = False
     head: str | None = None  # of questions: span or conditional_span
+    temperature: float | None = None  # of similarity; None: the usual one
     limit_train: int | None = None  # so many, after a seeded shuffle
     limit_dev: int | None = None
     on_problem: OnProblem = field(default=refuse, repr=False, compare=False)  # told of every row that breaks a rule

@@ -140,7 +140,7 @@ def save_model(
     extra: Mapping[str, Any] | None = None,
     max_length: int | None = None,
 ) -> None:
-    """Write a model folder, replacing what was there as a whole; `extra` are JSON files beside it, by name.
+    """Write a model folder, replacing what was there as a whole; `extra` are JSON files in it, by name.
 
     `max_length` is where the tokenizer cuts texts for others: what the model was tuned with, else all its positions.
     """
@@ -153,6 +153,7 @@ def save_model(
         if tokenizer is not None:
             tokenizer.save(temporary, max_length=max_length or model.config.max_position_embeddings)
         for name, value in (extra or {}).items():
+            (temporary / name).parent.mkdir(exist_ok=True)
             write_json(temporary / name, value)
 
 

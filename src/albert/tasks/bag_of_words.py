@@ -1,8 +1,9 @@
 """A bag of words: what TF-IDF and a linear model decide about the same texts, in seconds.
 
 The baseline that a tuned encoder has to beat to be worth its cost. One text: words and pairs of words. Two texts: the
-words of each, the words they share and how much that is. Logistic regression for classes, ridge regression for numbers.
-Decisions are made and scored by the task itself. Tasks about spans, choices and tags have no such baseline.
+words of each, the words they share and how much that is. Logistic regression for classes, ridge regression for numbers;
+for similarity the cosine alone. Decisions are made and scored by the task itself. Tasks about spans, choices and tags
+have no such baseline.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
+from albert.tasks.similarity import Likeness, PairExample, Similarity
 from albert.tasks.task import AnyTask
 
 MOST_EXAMPLES = 100_000  # to fit on: more take longer than the seconds that a baseline is worth
@@ -29,6 +31,8 @@ CERTAIN = 30.0  # the logit of a class that was never seen, or always
 
 def bag_of_words(task: AnyTask, train: Sequence[Any], dev: Sequence[Any]) -> list[Any] | None:
     """Return the decisions about `dev` of a linear model fitted on `train`; None where there is nothing to fit."""
+    if isinstance(task, Similarity) and train and dev:
+        return _likenesses(train[:: -(-len(train) // MOST_EXAMPLES)], dev)
     if not isinstance(task, Classification | MultiLabel | Regression) or not train or not dev:
         return None
     train = train[:: -(-len(train) // MOST_EXAMPLES)]
@@ -48,6 +52,18 @@ def bag_of_words(task: AnyTask, train: Sequence[Any], dev: Sequence[Any]) -> lis
             case Regression():
                 outputs = ((Ridge(alpha=1.0).fit(known, targets).predict(unknown) - task.centre) / task.scale)[:, None]
     return [task.decide(example, (), [output]) for example, output in zip(dev, outputs, strict=True)]
+
+
+def _likenesses(train: Sequence[PairExample], dev: Sequence[PairExample]) -> list[Likeness] | None:
+    """Return the similarities of TF-IDF vectors, whose words are weighed by how rare they are in `train`."""
+    words = TfidfVectorizer(sublinear_tf=True, token_pattern=WORDS, dtype=np.float32)
+    texts = [[text for text in (one.text, one.pair, one.negative) if text is not None] for one in dev]
+    try:
+        words.fit([text for one in train for text in (one.text, one.pair) if text is not None])
+    except ValueError:  # no words at all
+        return None
+    vectors = [tuple(words.transform(own)) for own in texts]
+    return [Likeness(float(own[0].multiply(own[-1 if len(own) < 3 else 1]).sum()), own) for own in vectors]
 
 
 class _Features:

@@ -20,13 +20,14 @@ from albert.files import read_json
 from albert.model.config import AlbertConfig
 from albert.tasks.choice import Choice
 from albert.tasks.classification import Classification, MultiLabel, Regression
+from albert.tasks.similarity import Similarity
 from albert.tasks.span import CONDITIONAL, PLAIN, SpanTask
 from albert.tasks.tagging import Tagging
 from albert.tasks.task import AnyTask
 
 TASK_FILE = "task.json"
 KINDS: dict[str, type[AnyTask]] = {
-    kind.kind: kind for kind in (Classification, MultiLabel, Regression, Choice, Tagging, SpanTask)
+    kind.kind: kind for kind in (Classification, MultiLabel, Regression, Choice, Tagging, SpanTask, Similarity)
 }
 USUAL_LENGTH = {SpanTask.kind: 384}
 LONGEST_USUAL = 512
@@ -62,7 +63,7 @@ def read_task(folder: Path, config: AlbertConfig, heads: Sequence[str]) -> Remem
     if not isinstance(columns, dict) or not all(isinstance(name, str) for name in columns.values()):
         raise ModelError(f"{path}: columns={columns!r} must map roles to the names of columns")
     task = _build(kind, values, config, source=path)
-    if task.head not in heads:
+    if not set(task.heads) <= set(heads):
         raise ModelError(
             f"{path}: a {kind} task needs the head '{task.head}', the model has: {', '.join(heads) or 'none'}"
         )
@@ -88,7 +89,7 @@ def _by_heads(config: AlbertConfig, heads: Sequence[str]) -> tuple[str | None, d
 def _build(kind: str, settings: Mapping[str, Any], config: AlbertConfig, *, source: Path) -> AnyTask:
     own = KINDS[kind]
     hints = get_type_hints(own)
-    known = {one.name for one in fields(own) if one.init} - {"labels", "class_weights"}  # type: ignore[arg-type]
+    known = {one.name for one in fields(own) if one.init} - {"labels", "class_weights", "temperature", "alone"}  # type: ignore[arg-type]
     for name, value in settings.items():
         if name not in known:
             raise ModelError(f"{source}: '{name}' is no setting of a {kind} task: {did_you_mean(name, known)}")

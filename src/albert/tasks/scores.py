@@ -1,14 +1,17 @@
-"""The scores of classes, sets of classes and numbers, from scikit-learn and scipy; those of GLUE by its rules."""
+"""The scores of classes, sets of classes, numbers and search, by scikit-learn and scipy; those of GLUE by its rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from scipy import stats  # type: ignore[import-untyped]
+from scipy import sparse, stats  # type: ignore[import-untyped]
 from sklearn import metrics
 
 Scores = dict[str, float]
+FIRST = (1, 5, 10)  # results of a search that are looked at
+BLOCK = 1024  # queries at once
 
 
 def accuracy_scores(truth: np.ndarray, guesses: np.ndarray) -> Scores:
@@ -54,6 +57,25 @@ def regression_scores(truth: np.ndarray, guesses: np.ndarray) -> Scores:
         "spearman": spearman,
         "mean_squared_error": float(metrics.mean_squared_error(truth, guesses)),
     }
+
+
+def search_scores(queries: Sequence[Any], candidates: Sequence[Any], relevant: Sequence[Sequence[int]]) -> Scores:
+    """Recall at k, the share of queries with a right candidate among the first k, and the mean of 1 / its rank (MRR).
+
+    Vectors are of length 1, dense or sparse rows. Other right candidates are passed over; a tie costs half a rank.
+    """
+    all_candidates, ranks = _stacked(candidates), np.zeros(len(queries))
+    for first in range(0, len(queries), BLOCK):
+        product = _stacked(queries[first : first + BLOCK]) @ all_candidates.T
+        for place, row in enumerate(product.toarray() if sparse.issparse(product) else product, first):
+            best = row[list(relevant[place])].max()
+            row[list(relevant[place])] = -np.inf
+            ranks[place] = 1 + (row > best).sum() + (row == best).sum() / 2
+    return {f"recall_at_{k}": float((ranks <= k).mean()) for k in FIRST} | {"mrr": float((1 / ranks).mean())}
+
+
+def _stacked(vectors: Sequence[Any]) -> Any:
+    return sparse.vstack(vectors, format="csr") if sparse.issparse(vectors[0]) else np.stack(vectors)
 
 
 SCORES: dict[str, Callable[[np.ndarray, np.ndarray], Scores]] = {

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from torch import Tensor
 
-from albert.batch import Batch, Said, Wanted, pack
+from albert.batch import STATES, Batch, Said, Wanted, pack
 from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
@@ -73,7 +73,12 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     @property
     @abstractmethod
     def head(self) -> str:
-        """Name the head it stands on, one of model.albert.HEADS."""
+        """Name the head it stands on, one of model.albert.HEADS; STATES: the encoder itself, without a head."""
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Return the heads that its model has."""
+        return () if self.head == STATES else (self.head,)
 
     @abstractmethod
     def configure(self, config: AlbertConfig) -> AlbertConfig:
@@ -141,6 +146,10 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     def remembered(self) -> dict[str, Any]:
         """Give the settings that a model folder keeps (task.json), so that prediction does what evaluation did."""
         return {"max_length": self.max_length}
+
+    def files(self, config: AlbertConfig) -> dict[str, Any]:
+        """Return files by which other programs know what a model folder is for: JSON values by their names."""
+        return {}
 
 
 AnyTask = Task[Any, Any, Any]

@@ -1,0 +1,99 @@
+"""`albert embed` and `albert search` as a user runs them, and the exit codes of what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import albert
+from albert.cli import app
+from albert.errors import AlbertError
+
+run = CliRunner()
+
+
+def ok(*words: object) -> str:
+    result = run.invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def failure(*words: object) -> tuple[int, str]:
+    problem = run.invoke(app, [str(word) for word in words]).exception
+    assert isinstance(problem, AlbertError)
+    return problem.exit_code, str(problem)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.csv"
+    path.write_text("key,text\nk1,the cat sat\nk2,a winter letter\nk3,the ship left at noon\n")
+    return path
+
+
+def test_a_file_becomes_vectors_or_a_folder_that_is_searched(model_folder: Path, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "vectors.npy"
+    assert "3 vectors of 32 numbers" in ok("embed", model_folder, table, "--out", out)
+    expected = albert.load(model_folder).embed(["the cat sat", "a winter letter", "the ship left at noon"])
+    assert np.load(out) == pytest.approx(expected, abs=1e-5)
+    ok("embed", model_folder, table, "--out", out, "--normalize")
+    assert np.linalg.norm(np.load(out), axis=1) == pytest.approx(np.ones(3))
+
+    facts = json.loads(ok("embed", model_folder, table, "--out", tmp_path / "v", "--columns", "id=key", "--json"))
+    assert facts == {"texts": 3, "width": 32, "out": str(tmp_path / "v")}
+    assert "k2  a winter letter" in ok("search", tmp_path / "v", "a winter letter", "--top", "1")
+    found = json.loads(ok("search", tmp_path / "v", "the ship left at noon", "--json"))
+    assert (found[0]["id"], len(found)) == ("k3", 3)
+
+
+def test_exit_codes_tell_bad_data_from_a_wrong_model_and_a_wrong_word(
+    model_folder: Path, table: Path, tmp_path: Path
+) -> None:
+    ok("embed", model_folder, table, "--out", tmp_path / "v")
+    code, message = failure("search", tmp_path / "none", "x")
+    assert (code, "no such folder" in message) == (3, True)
+    assert failure("search", tmp_path / "v", "x", "--model", "tiny-en")[0] == 4
+    assert failure("search", tmp_path / "v", "x", "--model", tmp_path / "gone")[0] == 4
+    assert failure("search", tmp_path / "v", " ")[0] == 3
+    assert failure("embed", model_folder, table, "--out", tmp_path / "v.txt")[0] == 2
+    assert failure("embed", model_folder, tmp_path / "none.csv", "--out", tmp_path / "w")[0] == 3
+    (tmp_path / "bad.csv").write_text("text,other\na cat,x\n,y\n")
+    code, message = failure("embed", model_folder, tmp_path / "bad.csv", "--out", tmp_path / "w")
+    assert (code, "bad.csv:3: the text is empty" in message) == (3, True)
+    assert not (tmp_path / "w").exists()
+    code, message = failure("embed", model_folder, table, "--out", tmp_path / "w", "--columns", "id=kee")
+    assert (code, "did you mean 'key'" in message) == (3, True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    assert failure("embed", model_folder, table, "--out", tmp_path / "mine")[0] == 2
+
+
+def test_a_pair_is_compared_by_a_model_tuned_on_it(model_folder: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("\n".join(["text,pair", *(f"the cat sat {'a ' * n},the dog left {'a ' * n}" for n in range(12))]))
+    words = ["finetune", "--model", model_folder, "--data", pairs, "--task", "similarity", "--out", tmp_path / "run"]
+    assert "mrr" in ok(*words, "--set", "train.steps=2", "--set", "data.temperature=0.1")
+    said = float(ok("predict", tmp_path / "run", "the cat", "--pair", "a dog"))
+    assert said == pytest.approx(albert.load(tmp_path / "run").similarity("the cat", "a dog"), abs=1e-3)
+    ok("predict", tmp_path / "run", pairs, "--out", tmp_path / "said.jsonl")
+    assert "similarity" in json.loads((tmp_path / "said.jsonl").read_text().splitlines()[0])
+    assert failure("predict", tmp_path / "run", "the cat")[0] == 2
+    assert "recall" in ok("evaluate", tmp_path / "run", "--data", pairs)
+    assert "similarity(" in (tmp_path / "run" / "model" / "README.md").read_text()
+
+
+def test_the_commands_load_no_torch_to_show_their_help() -> None:
+    script = "import sys; from albert.cli import app; app(['search', '--help'], standalone_mode=False); "
+    done = subprocess.run(
+        [sys.executable, "-c", script + "assert 'torch' not in sys.modules"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
