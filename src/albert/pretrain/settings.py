@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -43,6 +43,9 @@ class PretrainSettings(Section):
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the configuration to change
     positions: Literal["random", "waves"] = "random"  # how the position embeddings of a new model start
     words: Literal["random", "counts"] = "random"  # … the word embeddings: noise, or counted from the text
+    dropout_until: Annotated[float, Field(gt=0, lt=1)] | None = (
+        None  # share of the steps; without dropout from there on
+    )
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
     optimizer: PretrainOptimizer = PretrainOptimizer()
