@@ -17,7 +17,7 @@ PACKAGE = SOURCE / "albert"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("files", "settings", "batch"),
-    ("hardware",),
+    ("hardware", "cluster"),
     ("text",),
     ("tokenizer",),
     ("data", "model"),
@@ -43,7 +43,7 @@ STRANGERS: dict[str, tuple[str, ...]] = {
     "report": ("data", "optim", "labelled", "inference", "interop"),
     "recipes": ("data", "model", "optim", "train", "tasks", "labelled", "inference", "interop", "report"),
 }
-WITHOUT_TORCH = ("errors", "settings", "files", "hardware", "batch", "text", "tokenizer", "data")
+WITHOUT_TORCH = ("errors", "settings", "files", "hardware", "cluster", "batch", "text", "tokenizer", "data")
 ROWS_WITHOUT_TORCH = ("rows", "cells", "column_names", "detection", "targets", "holdout", "table_check", "conll")
 HEAVY = {"torch", "transformers", "safetensors", "tensorflow", "openvino", "onnx", "onnxruntime"}
 

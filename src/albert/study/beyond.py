@@ -1,0 +1,66 @@
+"""Studies that the paper does not have, as tables in its manner: the recipe's tricks, masking, optimizers.
+
+What they are expected to show is from other papers or from docs/lab_log.md, and said so.
+"""
+
+from __future__ import annotations
+
+from albert.study.tables import Finding, Row, Study
+
+FULL = "all of them"
+RECIPE = Study(
+    "recipe",
+    "Which tricks of the recipe matter? Each is taken away in turn.",
+    "not in the paper",
+    base={"data.overlap": 0.5},
+    rows=(
+        Row(FULL),
+        Row("words not from PPMI", {"words": "random"}),
+        Row("positions not sinusoidal", {"positions": "random"}),
+        Row("no short texts first", {"grow.length": []}),
+        Row("no overlap", {"data.overlap": 0.0}),
+        Row("15% masked, not 25%", {"data.mask_prob": 0.15}),
+        Row("AdamW, not LAMB", {"optimizer.name": "adamw"}),
+    ),
+    findings=(
+        Finding("Words that start from PPMI help (docs/lab_log.md)", FULL, "better", "words not from PPMI"),
+        Finding(
+            "Sinusoidal positions help (docs/lab_log.md: not separated)", FULL, "better", "positions not sinusoidal"
+        ),
+        Finding("Short texts first help (docs/lab_log.md)", FULL, "better", "no short texts first"),
+        Finding("Overlap helps to compare texts (docs/lab_log.md)", FULL, "better", "no overlap", ("mnli",)),
+        Finding("25% masked are better in a short run (docs/lab_log.md)", FULL, "better", "15% masked, not 25%"),
+        Finding("LAMB is better in a short run (docs/lab_log.md)", FULL, "better", "AdamW, not LAMB"),
+    ),
+)
+
+MASKING = Study(
+    "masking",
+    "How much should be masked, and in words or in n-grams?",
+    "not in the paper, which masks 15% in n-grams of up to 3 words",
+    rows=(
+        Row("15%, n-grams", {"data.mask_prob": 0.15}),
+        Row("15%, words", {"data.mask_prob": 0.15, "data.max_ngram": 1}),
+        Row("25%, n-grams", {"data.mask_prob": 0.25}),
+        Row("40%, n-grams", {"data.mask_prob": 0.4}),
+        Row("40%, words", {"data.mask_prob": 0.4, "data.max_ngram": 1}),
+    ),
+    findings=(
+        Finding("40% beat 15% (Wettig et al. 2022, of large models)", "40%, words", "better", "15%, words"),
+        Finding("Masked n-grams teach more than words", "15%, n-grams", "better", "15%, words", ("sst-2", "mnli")),
+    ),
+)
+
+OPTIMIZER = Study(
+    "optimizer",
+    "Which optimizer, each at its own rate?",
+    "not in the paper, which uses LAMB",
+    rows=(
+        Row("LAMB", {"optimizer.name": "lamb"}),
+        Row("AdamW", {"optimizer.name": "adamw"}),
+        Row("Muon", {"optimizer.name": "muon"}),
+    ),
+    findings=(Finding("AdamW matches LAMB where both are tuned (Nado et al. 2021)", "AdamW", "same", "LAMB"),),
+)
+
+BEYOND = (RECIPE, MASKING, OPTIMIZER)
