@@ -20,9 +20,8 @@ from albert.study.workshop import TIMES, Job, Workshop
 
 pytestmark = pytest.mark.cluster
 
-PAIR = Study(
-    "pair", "?", "Table 0", (Row("one", {"model.num_hidden_layers": 1}), Row("two", {"model.num_hidden_layers": 2}, start="one"))
-)  # fmt: skip
+ONE, TWO = ({"model.num_hidden_layers": layers} for layers in (1, 2))
+PAIR = Study("pair", "?", "Table 0", (Row("one", ONE), Row("two", TWO, start="one")))
 TOY = {
     "model.hidden_size": 32, "model.embedding_size": 16, "model.num_attention_heads": 2, "model.intermediate_size": 64,
     "data.max_length": 32, "grow.length": [[0.0, 16], [0.5, 32]], "train.batch_size": 4, "evaluation.examples": 20,

@@ -21,6 +21,7 @@ from albert.cli import (
     evaluate,
     finetune,
     info,
+    plan,
     predict,
     pretrain,
     report,
@@ -50,6 +51,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("convert")(convert.convert)
 app.add_typer(study.app, name="study")
+app.command("plan")(plan.plan)
 app.command("info")(info.info)
 app.command("report")(report.report)
 

@@ -80,7 +80,13 @@ def inference_bytes(config: AlbertConfig, heads: Sequence[str] = (), *, batch: i
 
 
 def training_bytes(
-    config: AlbertConfig, *, batch: int, length: int, masked: float = 0.15, checkpointing: bool = False
+    config: AlbertConfig,
+    *,
+    batch: int,
+    length: int,
+    masked: float = 0.15,
+    checkpointing: bool = False,
+    kept_bytes: int = FLOAT,
 ) -> int:
     """Estimate the memory of a pre-training step: weights, gradients, two moments, and what backward keeps.
 
@@ -89,7 +95,8 @@ def training_bytes(
     its input, and one layer at a time is recomputed, with gradients and temporaries about as large again. The
     vocabulary is scored at masked positions only, four times over (logits, log-probabilities, their gradients).
     The factors 3 and 4 were fitted to the two shapes of benchmarks/results/model.md, and seen nowhere else: there it
-    is within 6% without checkpointing, and with it the measured memory is 0.9 to 1.6 times this.
+    is within 6% without checkpointing, and with it the measured memory is 0.9 to 1.6 times this. `kept_bytes` are those
+    of a number that backward keeps: 2 in half precision, which nobody has measured.
     """
     parameters = count_parameters(config, ("mlm", "order")).total
     tokens = batch * length
@@ -97,4 +104,4 @@ def training_bytes(
     layer = 8 * config.hidden_size + 2 * config.intermediate_size
     kept = steps * config.hidden_size + 3 * layer if checkpointing else steps * layer
     vocabulary = 4 * masked * config.vocab_size
-    return int(FLOAT * (4 * parameters + tokens * (kept + vocabulary)))
+    return int(FLOAT * (4 * parameters + tokens * vocabulary) + kept_bytes * tokens * kept)
