@@ -55,7 +55,7 @@ def parameters_of(model: Albert) -> Parameters:
     return Parameters(
         embeddings=size(encoder.embeddings),
         projection=size(encoder.projection),
-        layers=size(encoder.attention) + size(encoder.ffn),
+        layers=size(encoder.attention) + size(encoder.ffn) + size(encoder.own),
         pooler=size(encoder.pooler),
         heads={name: size(head) for name, head in model.heads.items()},
     )
@@ -67,7 +67,11 @@ def flops_per_token(config: AlbertConfig, *, length: int, depth: int | None = No
     Sharing does not change it: every layer is computed.
     """
     steps = (depth or config.num_hidden_layers) * config.inner_group_num
-    linear = 4 * config.hidden_size**2 + 2 * config.hidden_size * config.intermediate_size
+    linear = (
+        4 * config.hidden_size**2
+        + 4 * config.hidden_size * config.adapter_rank
+        + 2 * config.hidden_size * config.intermediate_size
+    )
     attention = 2 * length * config.hidden_size
     return 2 * steps * (linear + attention)
 

@@ -26,6 +26,7 @@ from albert.model.heads import (
     TagHead,
 )
 from albert.model.packing import Packed
+from albert.model.relaxed import OwnParameters
 
 WORD_SIZE = 0.1  # root mean square of word embeddings that start from given vectors
 
@@ -99,6 +100,9 @@ def initialise(module: nn.Module, std: float, *, generator: torch.Generator) -> 
             nn.init.ones_(part.weight)
         if isinstance(bias := getattr(part, "bias", None), nn.Parameter):
             nn.init.zeros_(bias)
+    for part in module.modules():
+        if isinstance(part, OwnParameters):
+            part.start_as_shared()
 
 
 def remove_dropout(model: Albert) -> None:

@@ -61,7 +61,8 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
 
 
 def _reshaped(model: Albert, changes: dict[str, Any]) -> Albert:
-    if model.config.num_blocks != (model.config.inner_group_num,) * 2 and "num_hidden_layers" in changes:
+    shared = model.config.num_blocks == (model.config.inner_group_num,) * 2 and not model.config.is_relaxed
+    if not shared and "num_hidden_layers" in changes:
         raise UsageError("model.num_hidden_layers: only a model that shares all its layers can change its depth")
     other = Albert(model.config.with_settings(changes), list(model.heads))
     other.load_state_dict(model.state_dict())

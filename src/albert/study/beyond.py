@@ -1,11 +1,11 @@
-"""Studies that the paper does not have, as tables in its manner: the recipe's tricks, masking, optimizers.
+"""Studies that the paper does not have, in its manner: the recipe's tricks, masking, optimizers, relaxed sharing.
 
 What they are expected to show is from other papers or from docs/lab_log.md, and said so.
 """
 
 from __future__ import annotations
 
-from albert.study.tables import Finding, Row, Study
+from albert.study.tables import Finding, Of, Row, Study
 
 FULL = "all of them"
 RECIPE = Study(
@@ -63,4 +63,27 @@ OPTIMIZER = Study(
     findings=(Finding("AdamW matches LAMB where both are tuned (Nado et al. 2021)", "AdamW", "same", "LAMB"),),
 )
 
-BEYOND = (RECIPE, MASKING, OPTIMIZER)
+NORMS, ADAPTERS = {"model.norm_per_depth": True}, {"model.adapter_rank": Of("hidden_size", 1 / 16)}
+GROWTH = {"grow.depth": [[0.0, Of("num_hidden_layers", 0.5)], [0.4, Of("num_hidden_layers", 1)]]}
+RELAXED = Study(
+    "relaxed",
+    "What does a little freedom for each depth bring to a shared layer?",
+    "not in the paper; relaxed recursion is Bae et al. 2024",
+    rows=(
+        Row("shared"),
+        Row("norms per depth", NORMS),
+        Row("adapters per depth", ADAPTERS),
+        Row("norms and adapters", NORMS | ADAPTERS),
+        Row("norms and adapters, depth grows", NORMS | ADAPTERS | GROWTH),
+        Row("norms and adapters, two groups", NORMS | ADAPTERS | {"model.num_hidden_groups": 2}),
+        Row("two groups", {"model.num_hidden_groups": 2}),
+        Row("not shared", {"model.sharing": "none"}),
+    ),
+    findings=(
+        Finding("Norms of their own help", "norms per depth", "better", "shared"),
+        Finding("Adapters of their own help", "adapters per depth", "better", "shared"),
+        Finding("More groups help (the paper, without numbers)", "two groups", "better", "shared"),
+    ),
+)
+
+BEYOND = (RECIPE, MASKING, OPTIMIZER, RELAXED)

@@ -199,7 +199,12 @@ def _run(
 
 
 def _resolved(row: Row, shape: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.at(shape) if isinstance(value, Of) else value for name, value in row.settings.items()}
+    def value(given: Any) -> Any:
+        if isinstance(given, list):
+            return [value(item) for item in given]
+        return given.at(shape) if isinstance(given, Of) else given
+
+    return {name: value(given) for name, given in row.settings.items()}
 
 
 def _steps(tokens: int | None, settings: PretrainSettings) -> int:
