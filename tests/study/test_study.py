@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from albert.cli import app
 from albert.data.part import write_part
-from albert.data.store import TokenStore
-from albert.errors import UsageError
+from albert.data.store import TokenStore, write_store
+from albert.errors import DataError, UsageError
 from albert.study.catalog import STUDIES
 from albert.study.workshop import TIMES
+from albert.tokenizer import Tokenizer
 from stores import WORDS
 
 Study = Callable[..., dict[str, Any]]
@@ -133,6 +136,20 @@ def test_layers_are_measured_and_drawn_and_tasks_are_tuned(study: Study, tmp_pat
         assert f"figures/{name}.svg" in (out / "report.md").read_text()
     assert (out / "report.html").read_text().count("<svg") == 3
     assert not list(out.glob("rows/*/pretrain/checkpoints/*"))
+
+
+def test_the_layers_of_any_model_can_be_looked_at_on_text_of_its_vocabulary(
+    model_folder: Path, store_folder: Path, word_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    own = write_store(
+        tmp_path / "own", [word_tokenizer.encode_many(["the cat sat", "a ship left"])], tokenizer=word_tokenizer
+    )
+    words = ["study", "layers", "--model", str(model_folder), "--json", "--data"]
+    found = json.loads(CliRunner().invoke(app, [*words, str(own.folder)], catch_exceptions=False).stdout)
+    assert len(found["distances"]) == len(found["angles"]) == 2
+    assert all(0 < angle < 180 for angle in found["angles"])
+    with pytest.raises(DataError, match="built with tokenizer"):
+        CliRunner().invoke(app, [*words, str(store_folder)], catch_exceptions=False)
 
 
 def test_two_workers_give_the_scores_of_one(study: Study, tmp_path: Path) -> None:

@@ -150,9 +150,13 @@ def _show_layers(model: str, data: Path, *, json_: bool) -> None:
     from albert.model.folder import load_model
     from albert.model.locate import locate
     from albert.study.layers import measure_layers
+    from albert.tokenizer import Tokenizer
 
     folder = Path(model) / "model" if (Path(model) / "run.json").exists() else locate(model)
-    changes = measure_layers(load_model(folder).model, TokenStore.open(data))
+    store = TokenStore.open(data)
+    if (folder / "spiece.model").exists():
+        store.require_tokenizer(Tokenizer.load(folder))
+    changes = measure_layers(load_model(folder).model, store)
     if json_:
         print(json.dumps(changes.to_json(), indent=2))
         return
