@@ -37,7 +37,16 @@ PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece")
 # is a matter of the machine (`auto` already means another one elsewhere).
 ADJUSTABLE = frozenset(
     f"train.{name}"
-    for name in ("save_every", "keep", "log_every", "timeout_minutes", "on_bad_loss", "checkpointing", "precision")
+    for name in (
+        "save_every",
+        "save_minutes",
+        "keep",
+        "log_every",
+        "timeout_minutes",
+        "on_bad_loss",
+        "checkpointing",
+        "precision",
+    )
 )
 
 
