@@ -309,19 +309,11 @@ def test_a_dry_run_tells_the_plan_and_writes_nothing(opened: MakeData, model_fol
 def test_another_configuration_on_the_same_folder_is_refused_by_name(
     opened: MakeData, model_folder: Path, settings: MakeSettings, tmp_path: Path
 ) -> None:
-<<<<<<< HEAD
     tune(opened(), model_folder, tmp_path / "run", settings(train__steps=8))
     with pytest.raises(UsageError, match=r"settings\.optimizer\.lr was 0\.005, is 0\.001"):
         tune(opened(), model_folder, tmp_path / "run", settings(train__steps=8, optimizer__lr=1e-3))
     with pytest.raises(UsageError, match="several"):
         tune(opened(), model_folder, tmp_path / "run", settings(train__steps=8), seeds=2)
-=======
-    tune(opened(), model_folder, tmp_path / "run", settings(train__steps=6))
-    with pytest.raises(UsageError, match=r"settings\.optimizer\.lr was 0\.005, is 0\.001"):
-        tune(opened(), model_folder, tmp_path / "run", settings(train__steps=6, optimizer__lr=1e-3))
-    with pytest.raises(UsageError, match="several"):
-        tune(opened(), model_folder, tmp_path / "run", settings(train__steps=6), seeds=2)
->>>>>>> 3d969d60b3ed90f8ce5ffa74bb7e347d0fe8f8a9
 
 
 def test_what_cannot_be_tuned_is_refused_by_name(
