@@ -51,7 +51,7 @@ def _compressed() -> list[Path]:
 
 
 def processes(pid: int) -> list[int]:
-    """Give a process and all its descendants."""
+    """Return a process and all its descendants."""
     found = [pid]
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -63,7 +63,7 @@ def processes(pid: int) -> list[int]:
 
 
 def memory(pid: int) -> int:
-    """Give the proportional set size of a process in bytes; none if it is gone."""
+    """Return the proportional set size of a process in bytes; none if it is gone."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

@@ -82,7 +82,7 @@ def padded(batch: Batch) -> dict[str, torch.Tensor]:
 
 
 def both_models(case: Case, task: AnyTask) -> tuple[Albert, transformers.PreTrainedModel]:
-    """Give the same weights to us and to transformers."""
+    """Return the same weights to us and to transformers."""
     config = task.configure(preset("base").with_settings({"classifier_dropout_prob": 0.0}))
     with tempfile.TemporaryDirectory() as folder:
         save_model(new_model(config, (task.head,)), folder)
@@ -91,7 +91,7 @@ def both_models(case: Case, task: AnyTask) -> tuple[Albert, transformers.PreTrai
 
 
 def our_round(model: Albert, task: AnyTask, batches: Sequence[Batch], folder_items: Items) -> Callable[[], list[float]]:
-    """Give the function that takes a step on every batch, by the training loop's own functions."""
+    """Return the function that takes a step on every batch, by the training loop's own functions."""
     world, settings = World(0, 1, torch.device("cpu")), TrainSettings(precision="fp32", batch_size=len(batches[0]))
     job = FinetuneJob(model, task, folder_items, settings=settings, world=world)
     optimizer = build_optimizer(OptimizerSettings(name="adamw"), model, lr=RATE)
@@ -112,7 +112,7 @@ def our_round(model: Albert, task: AnyTask, batches: Sequence[Batch], folder_ite
 
 
 def their_round(model: transformers.PreTrainedModel, batches: Sequence[Batch]) -> Callable[[], list[float]]:
-    """Give the function that takes a step on every batch as a plain transformers loop does."""
+    """Return the function that takes a step on every batch as a plain transformers loop does."""
     inputs = [padded(batch) for batch in batches]
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, eps=1e-6)
 

@@ -126,7 +126,7 @@ def compare(seed: int, steps: int, *, train: TokenStore, valid: TokenStore) -> t
 
 
 def matrix_speed() -> float:
-    """Give the billions of operations a second of a bare matrix product, the median of a few seconds."""
+    """Return the billions of operations a second of a bare matrix product, the median of a few seconds."""
     left, right, out = torch.ones(2048, 1024), torch.ones(1024, 1024), torch.empty(2048, 1024)
     speeds = []
     for _ in range(50):

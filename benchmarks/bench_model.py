@@ -82,7 +82,7 @@ def tensors(batch: Batch) -> dict[str, torch.Tensor]:
 
 
 def both_models(config: AlbertConfig) -> tuple[Albert, transformers.AlbertForPreTraining]:
-    """Give the same weights to us and to transformers."""
+    """Return the same weights to us and to transformers."""
     with tempfile.TemporaryDirectory() as folder:
         save_model(new_model(config, ("mlm", "order")), folder)
         theirs = transformers.AlbertForPreTraining.from_pretrained(folder, attn_implementation="sdpa")

@@ -34,7 +34,7 @@ SECONDS = 4.0
 
 
 def train_encoder(name: str) -> float:
-    """Give the tokens a second of forward and backward passes of the encoder."""
+    """Return the tokens a second of forward and backward passes of the encoder."""
     from albert.batch import pack
     from albert.model import new_model, preset
 

@@ -34,7 +34,7 @@ Encode = Callable[[Sequence[str]], list[list[int]]]
 
 
 def real_texts() -> list[str]:
-    """Give the paragraphs of the two validation sets."""
+    """Return the paragraphs of the two validation sets."""
     texts = []
     for name in ("wiki", "books"):
         with lzma.open(data_folder() / "corpus" / f"{name}.valid.txt.xz", "rt", encoding="utf-8") as lines:
@@ -43,7 +43,7 @@ def real_texts() -> list[str]:
 
 
 def contenders(ours: Tokenizer, folder: Path) -> dict[str, Encode]:
-    """Give every way to encode, by name."""
+    """Return every way to encode, by name."""
     vocabulary = folder / "bare"
     vocabulary.mkdir()
     (vocabulary / "spiece.model").write_bytes(ours.model)

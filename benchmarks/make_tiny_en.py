@@ -127,7 +127,7 @@ def package(work: Path) -> None:
     compared = (
         ("tiny-en", scores.model),
         ("the same architecture, untrained", scores.untrained),
-        ("the commonest piece, the commoner order", scores.commonest),
+        ("baseline: the most frequent piece, the more frequent order", scores.baseline),
     )
     rows = [score_row({"model": name}, asdict(row)) for name, row in compared]
     curve = [
@@ -156,7 +156,7 @@ def joined(histories: Sequence[History]) -> History:
 
 
 def minutes(history: History) -> float:
-    """Give how long a run took, from its start to its model."""
+    """Return how long a run took, from its start to its model."""
     ended = datetime.fromtimestamp((history.folder / "model" / "config.json").stat().st_mtime, UTC)
     return (ended - datetime.fromisoformat(history.circumstances["started"])).total_seconds() / 60
 

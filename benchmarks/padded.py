@@ -10,7 +10,7 @@ NO_LABEL = -100
 
 
 def pad(batch: Batch) -> dict[str, np.ndarray]:
-    """Give the arguments of a model of transformers, with its labels if the batch has some."""
+    """Return the arguments of a model of transformers, with its labels if the batch has some."""
     mask = np.arange(batch.lengths.max()) < batch.lengths[:, None]
 
     def rows(values: np.ndarray, *, fill: int = 0) -> np.ndarray:

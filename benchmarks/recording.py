@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def data_folder() -> Path:
-    """Give the folder of real data."""
+    """Return the folder of real data."""
     folder = Path(os.environ.get("ALBERT_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         sys.exit(f"no real data at {folder}: set ALBERT_DATA")
@@ -48,7 +48,7 @@ def print_table(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """Give a Markdown table; rows of other columns start a new one."""
+    """Return a Markdown table; rows of other columns start a new one."""
     lines: list[str] = []
     columns: list[str] = []
     for row in rows:

@@ -32,7 +32,7 @@ pytest_plugins = (
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """Give the folder of real data sets, or skip with one clear line."""
+    """Return the folder of real data sets, or skip with one clear line."""
     folder = Path(os.environ.get("ALBERT_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}: set ALBERT_DATA")
@@ -53,7 +53,7 @@ The machine reads every word of the text and decides about each of them."""
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
-    """Give a vocabulary of 300 pieces, trained on ten English sentences; it knows few other characters."""
+    """Return a vocabulary of 300 pieces, trained on ten English sentences; it knows few other characters."""
     import sentencepiece
 
     from albert.tokenizer import Tokenizer

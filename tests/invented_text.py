@@ -40,13 +40,13 @@ def _documents() -> list[str]:
 
 @pytest.fixture(scope="session")
 def declaration() -> dict[str, str]:
-    """Give a sentence or two in eleven languages."""
+    """Return a sentence or two in eleven languages."""
     return DECLARATION
 
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a file of text that trains 900 pieces."""
+    """Return a file of text that trains 900 pieces."""
     path = tmp_path_factory.mktemp("text") / "corpus.txt"
     path.write_text("\n\n".join(_documents()) + "\n", encoding="utf-8")
     return path

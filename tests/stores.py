@@ -34,7 +34,7 @@ def store(store_folder: Path) -> TokenStore:
 
 @pytest.fixture
 def store_of_other_pieces(tmp_path: Path) -> TokenStore:
-    """Give a store of the same text in another vocabulary."""
+    """Return a store of the same text in another vocabulary."""
     from albert.data.store import TokenStore
 
     return TokenStore.open(_write(tmp_path / "other-pieces", vocab_size=60))

@@ -55,7 +55,7 @@ HEAVY = {"torch", "transformers", "safetensors", "tensorflow", "openvino", "onnx
 
 
 def modules() -> dict[str, Path]:
-    """Give every module of the package by its dotted name."""
+    """Return every module of the package by its dotted name."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts

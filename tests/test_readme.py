@@ -202,7 +202,7 @@ def test_commands_are_found_behind_prompts_pipes_and_variables(tmp_path: Path) -
 
 
 def docstring(path: str) -> str:
-    """Give the beginning of a module's docstring, up to its first pause."""
+    """Return the beginning of a module's docstring, up to its first pause."""
     file = ROOT / path / "__init__.py" if path.endswith("/") else ROOT / path
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) if file.is_file() else None
     return re.split(r" \(|\. |; ", (text or "").partition("\n")[0])[0].removesuffix(".")

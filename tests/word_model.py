@@ -21,7 +21,7 @@ CLASSES = {"bad": "awful", "fair": "decent", "good": "lovely"}
 
 @pytest.fixture(scope="session")
 def word_tokenizer() -> Tokenizer:
-    """Give a vocabulary of the words of the sentences."""
+    """Return a vocabulary of the words of the sentences."""
     import sentencepiece
 
     from albert.tokenizer import Tokenizer
@@ -71,7 +71,7 @@ def sentences(count: int, labels: tuple[str, ...], *, seed: int, noise: float = 
 
 @pytest.fixture(scope="session")
 def opened() -> Callable[..., Opened]:
-    """Give a function that makes data to tune on; with noise 1 there is nothing to learn."""
+    """Return a function that makes data to tune on; with noise 1 there is nothing to learn."""
     from albert.labelled.request import Opened
     from albert.tasks.classification import Classification
     from albert.tasks.task import Splits

@@ -40,7 +40,7 @@ class Batch:
 
     @property
     def starts(self) -> Ints:
-        """Give the position of each text's first token, [B]."""
+        """Return the position of each text's first token, [B]."""
         return np.cumsum(self.lengths) - self.lengths
 
 

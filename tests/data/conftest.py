@@ -44,13 +44,13 @@ def _store(shards: list[Any], tokenizer: Any = None) -> Any:
 
 @pytest.fixture(scope="session")
 def make_tokenizer() -> Callable[[Sequence[str]], Any]:
-    """Give the function that makes what examples see of a tokenizer: ids 0..4 are special, the pieces follow."""
+    """Return the function that makes what examples see of a tokenizer: ids 0..4 are special, the pieces follow."""
     return _tokenizer
 
 
 @pytest.fixture(scope="session")
 def make_store() -> Callable[..., Any]:
-    """Give the function that lays documents (lists of sentences, lists of ids) out as a store does."""
+    """Return the function that lays documents (lists of sentences, lists of ids) out as a store does."""
 
     def make(documents: Sequence[Sequence[Sequence[int]]], *, per_shard: int = 1000, tokenizer: Any = None) -> Any:
         shards = []
@@ -71,7 +71,7 @@ def make_store() -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def english() -> Any:
-    """Give a store with the lengths of English: 1.5 million tokens, 3 shards, words of 1.3 pieces, sentences of 27."""
+    """Return a store with the lengths of English: 1.5 million tokens, 3 shards, 1.3 pieces a word, 27 a sentence."""
     rng = np.random.default_rng(20190926)
     shards = []
     for _ in range(3):
@@ -95,7 +95,7 @@ WORDS = (
 
 @pytest.fixture(scope="session")
 def real_tokenizer() -> Tokenizer:
-    """Give a true tokenizer of a hundred pieces, trained in a twentieth of a second."""
+    """Return a true tokenizer of a hundred pieces, trained in a twentieth of a second."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([f"{WORDS}."] * 4),
@@ -114,7 +114,7 @@ def real_tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def prose() -> Callable[..., str]:
-    """Give the function that writes documents of paragraphs of sentences, a blank line between them."""
+    """Return the function that writes documents of paragraphs of sentences, a blank line between them."""
 
     def write(num_documents: int, *, paragraphs: int = 3, sentences: int = 4, seed: int = 0) -> str:
         rng = np.random.default_rng(seed)

@@ -39,7 +39,7 @@ def text(tmp_path: Path, prose: Callable[..., str]) -> Path:
 
 @pytest.fixture
 def run(text: Path, real_tokenizer: Tokenizer) -> Callable[..., Any]:
-    """Give `build_store` with small parts in one process, unless told otherwise."""
+    """Return `build_store` with small parts in one process, unless told otherwise."""
 
     def run(folder: Path, **changes: Any) -> Any:
         arguments = {"tokenizer": real_tokenizer, "settings": SMALL_PARTS, "engine": LocalEngine(1)} | changes

@@ -21,14 +21,14 @@ corpus = st.lists(document, min_size=1, max_size=6)
 
 
 def ranges(rows):
-    """Give begin, cut and end of samples whose segments are consecutive."""
+    """Return begin, cut and end of samples whose segments are consecutive."""
     begin, cut = rows["start"], rows["start"] + rows["length"]
     assert np.array_equal(cut, rows["other_start"])
     return begin, cut, cut + rows["other_length"]
 
 
 def borders(store):
-    """Give the token offsets of sentences and of documents, counted over the shards."""
+    """Return the token offsets of sentences and of documents, counted over the shards."""
     sentences, documents, before = [], [], 0
     for shard in store.shards:
         sentences.append(before + shard.sentences)

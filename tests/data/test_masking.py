@@ -21,7 +21,7 @@ def pieces(english):
 
 
 def lay_out(texts, pieces):
-    """Give tokens, lengths and word starts of texts that are whole sequences already."""
+    """Return tokens, lengths and word starts of texts that are whole sequences already."""
     tokens = np.array([token for text in texts for token in text])
     lengths = np.array([len(text) for text in texts])
     starts = pieces.word_starts[tokens] | np.isin(tokens, [CLS, SEP])

@@ -21,7 +21,7 @@ OPTIONS = ExampleSettings(max_length=128, seed=11)
 
 @pytest.fixture(scope="module")
 def small(make_store):
-    """Give a store with about 150 samples an epoch."""
+    """Return a store with about 150 samples an epoch."""
     rng = np.random.default_rng(4)
     return make_store([[rng.integers(5, 1005, rng.integers(1, 40)).tolist() for _ in range(40)] for _ in range(20)])
 

@@ -63,7 +63,7 @@ def test_only_whole_words_are_hidden(batches, store):
 
 @pytest.fixture(scope="module")
 def text(store):
-    """Give all tokens in one row, and where in it sentences and documents begin."""
+    """Return all tokens in one row, and where in it sentences and documents begin."""
     offsets = np.cumsum([0, *(shard.tokens.size for shard in store.shards)])
     shards = list(zip(store.shards, offsets, strict=False))
     sentences = np.unique(np.concatenate([offset + shard.sentences for shard, offset in shards]))

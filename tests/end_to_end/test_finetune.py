@@ -49,17 +49,15 @@ def test_a_table_becomes_a_model_and_one_json_document(table: Path, model_folder
 def test_a_dry_run_shows_what_was_found_and_writes_nothing(table: Path, model_folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, command(table, model_folder, tmp_path / "run", "--dry-run"))
     assert done.exit_code == 0, done.output
-    for words in ("classification", "2 labels: bad, good", "20 of 16", "without reading a word", "a new head"):
+    for words in ("classification", "2 labels: bad, good", "20 of 16", "baseline that reads no text", "a new head"):
         assert words in done.stdout
     assert not (tmp_path / "run").exists()
 
 
-def test_the_result_is_told_in_words_with_what_blindness_scores(
-    table: Path, model_folder: Path, tmp_path: Path
-) -> None:
+def test_the_result_is_told_in_words_with_the_baseline(table: Path, model_folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, command(table, model_folder, tmp_path / "run", "--seeds", "2"))
     assert done.exit_code == 0, done.output
-    for words in ("best at step", "without reading", "2 seeds: median", "seed-0", "seed-1"):
+    for words in ("best at step", "baseline", "2 seeds: median", "seed-0", "seed-1"):
         assert words in done.stdout
 
 

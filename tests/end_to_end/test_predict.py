@@ -287,7 +287,7 @@ def test_outputs_that_cannot_be_written_are_refused_before_anything_is_decided(c
         assert message in str(result.exception)
 
 
-def test_evaluation_decides_as_prediction_does_and_shows_the_blind_score(classifier: str, tmp_path: Path) -> None:
+def test_evaluation_decides_as_prediction_does_and_shows_the_baseline(classifier: str, tmp_path: Path) -> None:
     texts = [f"the old harbour number {number}" for number in range(12)]
     labels = ["good"] * 9 + ["bad"] * 3
     (tmp_path / "dev.csv").write_text(
@@ -298,10 +298,10 @@ def test_evaluation_decides_as_prediction_does_and_shows_the_blind_score(classif
     guesses = [result.label for result in albert.load(classifier).classify(texts)]  # type: ignore[union-attr]
     right = sum(guess == label for guess, label in zip(guesses, labels, strict=True))
     assert facts["sets"]["dev"]["scores"]["accuracy"] == pytest.approx(right / 12)
-    assert facts["sets"]["dev"]["blind"]["accuracy"] == 0.75
+    assert facts["sets"]["dev"]["baseline"]["accuracy"] == 0.75
     written = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
     assert [row["label"] for row in written] == guesses
-    assert "without reading   0.7500" in ok(words)
+    assert "baseline   0.7500" in ok(words)
     plan = json.loads(ok([*words, "--dry-run", "--json", "--examples", "5"]))
     assert plan["sets"] == {"dev": {"rows": 5}}
 
@@ -316,7 +316,7 @@ def test_a_submission_holds_the_test_sets_decisions(tmp_path: Path, tokenizer: T
     (glue / "test.tsv").write_text("index\tsentence1\tsentence2\n0\tthe end\tthe town\n1\ta ship\ta dog\n")
     facts = json.loads(ok(["evaluate", model, "--data", str(glue), "--submission", str(tmp_path / "s.zip"), "--json"]))
     assert facts["task"] == "rte"
-    assert facts["sets"]["test"] == {"rows": 2, "scores": None, "blind": None}
+    assert facts["sets"]["test"] == {"rows": 2, "scores": None, "baseline": None}
     assert any("RTE.tsv" in note for note in facts["notes"])
     assert (tmp_path / "s.zip").exists()
 

@@ -22,7 +22,7 @@ def albert(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with a tokenizer that the command trained."""
+    """Return a folder with a tokenizer that the command trained."""
     out = tmp_path_factory.mktemp("trained") / "tokenizer"
     done = albert(corpus, "--vocab-size", 900, "--out", out, "--json")
     assert done.returncode == 0, done.stderr

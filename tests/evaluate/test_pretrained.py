@@ -50,7 +50,7 @@ def held_out_folder(store_folder: Path, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="module")
 def run(store_folder: Path, held_out_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pretrained:
-    """Give a run of 30 steps."""
+    """Return a run of 30 steps."""
     result = pretrain(
         TokenStore.open(store_folder),
         "tiny",
@@ -130,11 +130,11 @@ def test_the_training_store_given_as_held_out_is_said(run: Pretrained, store: To
     assert evaluate(run.folder, store).held_out is False
 
 
-def test_the_blind_guess_is_the_commonest_label(held_out: TokenStore) -> None:
+def test_the_baseline_is_the_most_frequent_label(held_out: TokenStore) -> None:
     questions = IntrinsicEvaluation(held_out, max_length=64, examples=50, world=ALONE)
     masked = np.concatenate([batch.masked_labels for batch in questions._batches("sop")])
     orders = np.concatenate([batch.order_labels for batch in questions._batches("sop")])
-    guess = questions.guess()
+    guess = questions.baseline()
     assert guess["mlm_accuracy"] == max(np.mean(masked == piece) for piece in set(masked.tolist()))
     assert guess["sop_accuracy"] == max(np.mean(orders == 0), np.mean(orders == 1)) >= 0.5
     assert set(guess) == {"mlm_accuracy", "sop_accuracy", "nsp_accuracy"}
@@ -192,7 +192,7 @@ def test_progress_rises_to_the_end(run: Pretrained, store: TokenStore, held_out:
 def test_the_command_prints_a_table_or_one_json_document(run: Pretrained, held_out_folder: Path) -> None:
     words = ["evaluate", str(run.folder), "--data", str(held_out_folder), "--examples", "20"]
     text = CliRunner().invoke(app, words).stdout
-    assert [line.split()[0] for line in text.splitlines()[2:5]] == ["this", "untrained", "commonest"]
+    assert [line.split()[0] for line in text.splitlines()[2:5]] == ["this", "untrained", "baseline"]
     assert "as logged over the last tenth" in text
     facts = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert facts["gap"]["source"] == "log"

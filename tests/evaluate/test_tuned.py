@@ -53,8 +53,8 @@ def test_scores_decisions_and_written_files_are_returned(
         guess.label == TASK.labels[row.target] for guess, row in zip(dev.predictions, dev.examples, strict=True)
     )
     assert dev.scores is not None
-    assert dev.blind is not None
-    assert (dev.scores["accuracy"], dev.blind["accuracy"]) == (right / 8, 0.75)
+    assert dev.baseline is not None
+    assert (dev.scores["accuracy"], dev.baseline["accuracy"]) == (right / 8, 0.75)
     assert len(out.read_text().splitlines()) == 8
     assert seen[-1] == 1.0
     assert capsys.readouterr() == ("", "")

@@ -67,7 +67,7 @@ def test_an_encoded_example_takes_less_than_a_kilobyte(tokenizer: Tokenizer) -> 
     assert taken < 5 * tokens + 500
 
 
-def test_the_score_to_beat_is_that_of_the_commonest_class_of_dev(
+def test_the_score_to_beat_is_that_of_the_majority_class_of_dev(
     opened: Callable[..., Opened], model_folder: Path, settings: Callable[..., FinetuneSettings]
 ) -> None:
     data = opened()

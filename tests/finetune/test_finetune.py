@@ -131,7 +131,7 @@ def test_the_best_model_is_kept_not_the_last(
 ) -> None:
     scores = iter([0.6, 0.9, 0.7])
     data = opened()
-    monkeypatch.setattr(type(data.task), "blind", lambda *_: None)
+    monkeypatch.setattr(type(data.task), "baseline", lambda *_: None)
     monkeypatch.setattr(type(data.task), "score", lambda *_: {"accuracy": next(scores)})
     result = tune(data, model_folder, tmp_path / "run", settings())
     assert (result.chosen.best_step, result.chosen.steps, result.chosen.score) == (40, 60, 0.9)
@@ -147,7 +147,7 @@ def test_early_stopping_ends_a_run_and_stays_ended(
 ) -> None:
     data = opened()
     scores = iter([0.9, 0.8, 0.7])
-    monkeypatch.setattr(type(data.task), "blind", lambda *_: None)
+    monkeypatch.setattr(type(data.task), "baseline", lambda *_: None)
     monkeypatch.setattr(type(data.task), "score", lambda *_: {"accuracy": next(scores)})
     chosen = settings(train__steps=200, tune__patience=2)
     result = tune(data, model_folder, tmp_path / "run", chosen)
@@ -165,7 +165,7 @@ def test_a_run_that_learns_nothing_says_so_and_what_to_change(
     assert not result.chosen.learnt
     assert result.chosen.problem is not None
     for advice in (
-        "without reading a word",
+        "the baseline",
         "optimizer.lr=5e-10",
         "warmup_steps=12",
         "train.seed=1",
@@ -282,7 +282,7 @@ def test_regression_learns_and_is_compared_with_the_mean(
     data = Opened(Regression(), Splits(numbers(plain.train), {"dev": numbers(plain.dev["dev"])}), [], "numbers")
     result = tune(data, model_folder, tmp_path / "run", settings())
     assert result.baseline == 0.0
-    assert result.chosen.scores["valid_pearson"] > 0.5  # 60 steps come to 0.76; blind guesses to 0
+    assert result.chosen.scores["valid_pearson"] > 0.5  # 60 steps come to 0.76; the baseline is 0
 
 
 def test_a_second_dev_set_is_scored_but_does_not_decide(
@@ -333,3 +333,17 @@ def test_what_cannot_be_tuned_is_refused_by_name(
     (bare / "config.json").write_bytes((model_folder / "config.json").read_bytes())
     with pytest.raises(ModelError, match=r"no spiece\.model"):
         tune(data, bare, tmp_path / "e", settings())
+
+
+def test_a_bag_of_words_stands_beside_the_score_and_is_named_where_it_is_as_good(
+    opened: MakeData, model_folder: Path, settings: MakeSettings, tmp_path: Path
+) -> None:
+    result = tune(opened(), model_folder, tmp_path / "run", settings(train__steps=8))
+    assert result.bag_of_words is not None
+    assert result.baseline < result.bag_of_words <= 1
+    assert result.summary()["bag_of_words"] == result.bag_of_words
+    assert result.is_beaten_by_words == (result.chosen.score <= result.bag_of_words)
+    card = (tmp_path / "run" / "model" / "README.md").read_text()
+    assert f"| accuracy, bag of words (TF-IDF, linear model) | {result.bag_of_words:.4f} |" in card
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert f"A bag of words (TF-IDF and a linear model): {result.bag_of_words:.4f}." in report

@@ -15,7 +15,7 @@ MakeSettings = Callable[..., FinetuneSettings]
 
 
 def judged(settings: FinetuneSettings, scores: Sequence[float], *, baseline: float = 0.0) -> int:
-    """Give the step at which the scores of a run end it, or 0."""
+    """Return the step at which the scores of a run end it, or 0."""
     judge = Judge("valid_f1", baseline, settings, AlbertConfig(), keep=lambda: None, give_up=False)
     state = TrainState()
     for number, score in enumerate(scores, 1):

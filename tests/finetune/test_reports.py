@@ -49,7 +49,7 @@ def test_the_report_of_one_run_has_its_best_step_and_its_decisions(
     assert f"best model (step {result.chosen.best_step})" in text
     found = {row[0]: row[1] for row in rows(text) if row}
     assert found["accuracy"] == f"{result.chosen.score:.4f}"
-    assert f"without reading a word: {result.baseline:.4f}" in text
+    assert f"(the best decision that reads no text): accuracy {result.baseline:.4f}" in text
     assert "Runs" not in sections(text)
     assert text.count("said ") >= 1, "mistakes are shown"
 

@@ -24,7 +24,7 @@ MakeFolder = Callable[..., Path]
 
 @pytest.fixture
 def make_folder(tmp_path: Path, tokenizer: Tokenizer) -> MakeFolder:
-    """Give a function that writes a model folder with heads, and perhaps a task."""
+    """Return a function that writes a model folder with heads, and perhaps a task."""
 
     def make(*heads: str, task: AnyTask | None = None, columns: dict[str, str] | None = None, **config: Any) -> Path:
         shape = AlbertConfig(**SHAPE | {"vocab_size": tokenizer.vocab_size} | config)

@@ -61,7 +61,7 @@ SEGMENTS = [[0] * 7 + [1] * 4, [0] * 4 + [1] * 2]
 
 @pytest.fixture(scope="module")
 def v1() -> Any:
-    """Give TensorFlow's graph mode, or skip."""
+    """Return TensorFlow's graph mode, or skip."""
     tensorflow = pytest.importorskip("tensorflow")
     return tensorflow.compat.v1
 
@@ -126,7 +126,7 @@ class Graph:
         return self.norm(x + y, "LayerNorm_1")
 
     def encode(self) -> tuple[Any, Any]:
-        """Give the last states and the pooled [CLS]."""
+        """Return the last states and the pooled [CLS]."""
         v1, config = self.v1, self.config
         hidden, layers = config["hidden_size"], config["num_hidden_layers"]
         with v1.variable_scope("bert"):
@@ -151,7 +151,7 @@ class Graph:
         return x, pooled
 
     def pretraining(self) -> dict[str, Any]:
-        """Give the logits of masked words (at every place) and of the order."""
+        """Return the logits of masked words (at every place) and of the order."""
         v1, config = self.v1, self.config
         x, pooled = self.encode()
         with v1.variable_scope("cls/predictions"):
@@ -169,7 +169,7 @@ class Graph:
         return {"classes": self.v1.matmul(pooled, weights, transpose_b=True) + self.get("output_bias", labels)}
 
     def squad2(self) -> dict[str, Any]:
-        """Give the start logits, the end logits given that the answer starts at 1, and answerability."""
+        """Return the start logits, the end logits given that the answer starts at 1, and answerability."""
         v1, hidden = self.v1, self.config["hidden_size"]
         x, _ = self.encode()
         hidden_places = 1.0 - self.mask

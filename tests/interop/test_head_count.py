@@ -17,7 +17,7 @@ from albert.tokenizer import Tokenizer
 
 @pytest.fixture(scope="module")
 def trained(spiece: Path) -> tuple[Albert, Tokenizer]:
-    """Give a small model whose predictions depend on attention with 2 heads.
+    """Return a small model whose predictions depend on attention with 2 heads.
 
     The encoder is drawn with wide weights, so that attention matters; only the head learns, from the states that the
     encoder has with 2 heads at the places that the check masks.

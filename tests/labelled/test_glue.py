@@ -146,13 +146,13 @@ def test_a_score_of_sts_b_that_can_not_be_is_named(tmp_path: Path) -> None:
         open_data(DataRequest(tmp_path / "STS-B"))
 
 
-def test_the_best_blind_decision_is_that_of_the_score_not_always_the_majority() -> None:
+def test_the_baseline_is_the_best_by_the_score_not_always_the_majority() -> None:
     examples = [TextExample("a", "b", target=int(i < 3)) for i in range(10)]
     qqp, sst = glue_task("qqp"), glue_task("sst-2")
     assert isinstance(qqp, Classification)
     assert isinstance(sst, Classification)
-    assert qqp.blind(examples)(examples[0]).label == "1", "accuracy 0.3 and F1 0.46, not 0.7 and 0"
-    assert sst.blind(examples)(examples[0]).label == "0"
+    assert qqp.baseline(examples)(examples[0]).label == "1", "accuracy 0.3 and F1 0.46, not 0.7 and 0"
+    assert sst.baseline(examples)(examples[0]).label == "0"
 
 
 def test_made_mnli_has_two_dev_and_two_test_sets(made: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_model_of_1_1_is_scored_on_2_0_with_a_threshold_sought_there(tmp_path:
 
 
 def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
-    """Give a function that sets, or with `...` removes, one place of a document."""
+    """Return a function that sets, or with `...` removes, one place of a document."""
 
     def apply(document: Any) -> None:
         *steps, last = [int(step) if step.isdecimal() else step for step in path.split(".")]

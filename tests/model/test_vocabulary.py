@@ -47,7 +47,7 @@ def model_for(vocabulary: Tokenizer) -> Albert:
 
 
 def moved(old: Tokenizer, new: Tokenizer) -> tuple[Albert, Albert, int]:
-    """Give the model as it was, the model with the new vocabulary, and how many pieces were carried over."""
+    """Return the model as it was, the model with the new vocabulary, and how many pieces were carried over."""
     before, after = model_for(old), model_for(old)
     return before, after, change_vocabulary(after, old=old, new=new)
 

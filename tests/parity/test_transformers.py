@@ -78,7 +78,7 @@ def packed_rows(values: torch.Tensor, batch: Batch) -> torch.Tensor:
 
 
 def compare(name: str, theirs: transformers.PreTrainedModel, ours_folder: Path, batch: Batch) -> float:
-    """Give the largest difference of any output."""
+    """Return the largest difference of any output."""
     ours = load_model(ours_folder).model
     inputs = padded(batch)
     differences = []

@@ -42,7 +42,7 @@ def command(store: Path, out: Path, *words: str) -> dict[str, Any]:
 
 
 def preset_for(name: str) -> str:
-    """Give a recipe's preset, or another start to one that goes on from a trained model: that can't be made tiny."""
+    """Return a recipe's preset, or another start to one that goes on from a trained model: that can't be made tiny."""
     start = str(read_settings(PretrainSettings, file=locate_recipe(name)).start_from)
     return start if full_name(start) in PRESETS else "small"
 

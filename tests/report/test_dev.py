@@ -17,7 +17,7 @@ def decision(truth: Any, guess: Any, *, score: float | None = None, **changes: A
 
 
 def sections(kind: str, labels: tuple[str, ...], *decisions: Decision) -> dict[str, str]:
-    """Give the sections by their headings."""
+    """Return the sections by their headings."""
     found = "\n".join(dev_sections(Decided(kind, labels, "best", 0.4, decisions)))
     parts = re.findall(r"<section>\n<h2>(.*?)</h2>\n(.*?)\n</section>", found, re.DOTALL)
     return dict(parts)
@@ -31,7 +31,7 @@ def test_without_decisions_there_is_nothing_to_show() -> None:
     assert sections("classification", ("a", "b")) == {}
 
 
-def test_classes_have_a_matrix_and_scores_the_commonest_class_first() -> None:
+def test_classes_have_a_matrix_and_scores_the_most_frequent_class_first() -> None:
     shown = sections("classification", ("a", "b"), decision("a", "b"), decision("b", "b"), decision("b", "b"))
     assert list(shown) == ["Classes", "By length", "Calibration", "Surest mistakes"]
     rows = rows_of(shown["Classes"])

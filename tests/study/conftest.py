@@ -32,13 +32,13 @@ def held_out(store_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture
 def request_for(store_folder: Path, held_out: Path) -> Callable[..., Request]:
-    """Give a function that makes a request."""
+    """Return a function that makes a request."""
     return lambda **values: Request(store_folder, held_out, **values)
 
 
 @pytest.fixture
 def words(store_folder: Path, held_out: Path) -> Callable[..., list[str]]:
-    """Give a function that makes the command line of a study at toy size."""
+    """Return a function that makes the command line of a study at toy size."""
 
     def make(name: str, out: Path, *more: str) -> list[str]:
         given = ["study", name, "--data", str(store_folder), "--valid", str(held_out), "--out", str(out), *more]
@@ -49,7 +49,7 @@ def words(store_folder: Path, held_out: Path) -> Callable[..., list[str]]:
 
 @pytest.fixture
 def study(words: Callable[..., list[str]]) -> Study:
-    """Give `albert study NAME … --json` as a function."""
+    """Return `albert study NAME … --json` as a function."""
     from albert.cli import app
 
     def run(name: str, out: Path, *more: str) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def words_of(text: str) -> list[str]:
 
 
 def overlap(guess: list[str], truth: list[str]) -> float:
-    """Give F1 from precision and recall, counting common words by crossing them out of a list."""
+    """Return F1 from precision and recall, counting common words by crossing them out of a list."""
     left, common = sorted(truth), 0
     for word in guess:
         if word in left:

@@ -116,7 +116,7 @@ def test_groups_are_scored_by_themselves_too() -> None:
     }
 
 
-def test_the_blind_choice_is_the_commonest_number() -> None:
+def test_the_baseline_is_the_most_frequent_number() -> None:
     examples = [ChoiceExample("", "", CHOICES, target) for target in (3, 1, 3, 0)]
-    blind = Choice().blind(examples)(examples[0])
-    assert (blind.choice, blind.text, blind.probabilities) == (3, "nobody", (0.25, 0.25, 0.0, 0.5))
+    baseline = Choice().baseline(examples)(examples[0])
+    assert (baseline.choice, baseline.text, baseline.probabilities) == (3, "nobody", (0.25, 0.25, 0.0, 0.5))

@@ -116,8 +116,8 @@ def test_scored_pairs_are_scored_by_rank_and_others_by_search() -> None:
     assert scores["recall_at_1"] == 0.5
     assert scores["recall_at_5"] == scores["recall_at_10"] == 1.0
     assert scores["mrr"] == pytest.approx((1 + 1 / 3.5) / 2)
-    blind = TASK.blind(searched)
-    assert TASK.score(searched, [blind(one) for one in searched])["mrr"] < 0.5
+    decide = TASK.baseline(searched)
+    assert TASK.score(searched, [decide(one) for one in searched])["mrr"] < 0.5
 
 
 def test_ranks_are_those_of_sorting_all_candidates() -> None:

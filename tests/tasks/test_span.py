@@ -221,17 +221,17 @@ def test_a_threshold_that_is_there_is_not_chosen_again() -> None:
     assert SpanTask().settled([], []) == SpanTask()
 
 
-def test_scores_of_parts_are_named_and_the_blind_guess_is_no_answer() -> None:
+def test_scores_of_parts_are_named_and_the_baseline_is_no_answer() -> None:
     task = SpanTask(unanswerable=True, null_threshold=0.0)
     examples = questions(20, unanswerable=True)
-    blind = task.blind(examples)
-    assert blind is not None
-    guesses: list[Answer] = [blind(example) for example in examples]
+    decide = task.baseline(examples)
+    assert decide is not None
+    guesses: list[Answer] = [decide(example) for example in examples]
     scores = task.score(examples, guesses)
     share = np.mean([example.answers == () for example in examples])
     assert scores["f1"] == scores["exact"] == pytest.approx(share)
     assert (scores["answerable_f1"], scores["unanswerable_f1"]) == (0.0, 1.0)
-    assert SpanTask().blind(examples) is None
+    assert SpanTask().baseline(examples) is None
 
 
 def test_a_head_that_finds_no_spans_is_refused() -> None:

@@ -99,8 +99,8 @@ def test_scores_are_f1_for_spans_and_accuracy_for_other_tags() -> None:
     speech = Tagging(("NOUN", "VERB"))
     assert speech.best == "accuracy"
     assert speech.score([TagExample(("x", "y"), (0, 1))], [tagged("NOUN NOUN")]) == {"accuracy": 0.5}
-    blind = task.blind([TagExample(("x",) * 3, (0, 0, 1))])(TagExample(("y", "z")))
-    assert [word.tag for word in blind.words] == ["O", "O"]
+    baseline = task.baseline([TagExample(("x",) * 3, (0, 0, 1))])(TagExample(("y", "z")))
+    assert [word.tag for word in baseline.words] == ["O", "O"]
 
 
 def test_accents_and_vowel_signs_belong_to_their_word() -> None:

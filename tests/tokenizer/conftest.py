@@ -16,7 +16,7 @@ from albert.tokenizer.training import TrainSettings, train_tokenizer
 
 @pytest.fixture(scope="session")
 def train(corpus: Path) -> Callable[..., Tokenizer]:
-    """Give a function that trains 900 pieces with some normalisation, each only once."""
+    """Return a function that trains 900 pieces with some normalisation, each only once."""
     trained: dict[Normalisation, Tokenizer] = {}
 
     def get(*, lower_case: bool = True, keep_accents: bool = False) -> Tokenizer:
@@ -31,19 +31,19 @@ def train(corpus: Path) -> Callable[..., Tokenizer]:
 
 @pytest.fixture(scope="session")
 def small(train: Callable[..., Tokenizer]) -> Tokenizer:
-    """Give a small vocabulary with the official normalisation."""
+    """Return a small vocabulary with the official normalisation."""
     return train()
 
 
 @pytest.fixture(scope="session")
 def official(real_data: Path) -> Tokenizer:
-    """Give the official vocabulary."""
+    """Return the official vocabulary."""
     return Tokenizer.load(real_data / "vocab" / "spiece.model")
 
 
 @pytest.fixture(scope="session")
 def oracle() -> ModuleType:
-    """Give the script that records the oracle: which texts, which digests."""
+    """Return the script that records the oracle: which texts, which digests."""
     path = Path(__file__).with_name("record_oracle.py")
     spec = importlib.util.spec_from_file_location("record_oracle", path)
     assert spec is not None

@@ -25,7 +25,7 @@ SETTINGS = [(lower, accents) for lower in (True, False) for accents in (False, T
 
 
 def real_texts(data: Path) -> Iterator[tuple[str, list[str]]]:
-    """Give every text of the shared data sets, by file: every cell of a table, every string of a JSON file."""
+    """Return every text of the shared data sets, by file: every cell of a table, every string of a JSON file."""
     for path in sorted((data / "glue").glob("*/*.tsv")):
         lines = path.read_text(encoding="utf-8").split("\n")
         yield path.relative_to(data).as_posix(), [cell for line in lines for cell in line.split("\t")]

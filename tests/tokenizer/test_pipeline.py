@@ -21,7 +21,7 @@ def fast_ids(folder: Path, texts: list[str]) -> list[list[int]]:
 
 
 def differences(tokenizer: Tokenizer, folder: Path, texts: list[str]) -> list[tuple[list[str], list[str]]]:
-    """Give where the pieces of a text differ: ours, and those of `tokenizers`."""
+    """Return where the pieces of a text differ: ours, and those of `tokenizers`."""
     found = []
     for ours, theirs in zip(tokenizer.encode_many(texts), fast_ids(folder, texts), strict=True):
         if ours != theirs:

@@ -38,7 +38,7 @@ def slow_ids(model: bytes, text: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def with_commas(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    """Give a vocabulary that others trained: it has pieces that end in a digit and a comma."""
+    """Return a vocabulary that others trained: it has pieces that end in a digit and a comma."""
     prefix = tmp_path_factory.mktemp("commas") / "spiece"
     sentencepiece.SentencePieceTrainer.Train(
         input=str(corpus), model_prefix=str(prefix), vocab_size=900, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1,

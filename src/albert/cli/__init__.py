@@ -105,7 +105,7 @@ def main() -> None:
 
 
 def _named(error: BaseException) -> AlbertError:
-    """Give the error that a user sees; what has no name is a defect of ours: say how to get its traceback."""
+    """Return the error that a user sees; what has no name is a defect of ours: say how to get its traceback."""
     if isinstance(error, AlbertError):
         return error
     if isinstance(error, KeyboardInterrupt):

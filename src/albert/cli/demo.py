@@ -143,7 +143,7 @@ def _finetuning(out: Path) -> None:
 def _comparison(trained: float, random: float, *, baseline: float, rows: int) -> str:
     """Say what pre-training did, with the error that so few rows leave."""
     error = 2 * math.sqrt((trained * (1 - trained) + random * (1 - random)) / rows)
-    scores = f"{trained:.1%} with pre-training, {random:.1%} without, {baseline:.1%} without reading"
+    scores = f"{trained:.1%} with pre-training, {random:.1%} without, baseline {baseline:.1%}"
     gain = f"a gain of {100 * (trained - random):.0f} points, ±{100 * error:.0f} by chance"
     if trained - random > error:
         return f"{scores}: {gain}."
@@ -202,7 +202,7 @@ def _say(title: str, words: str, start: float, *commands: list[str]) -> None:
 
 
 def _line(arguments: list[str]) -> str:
-    """Give a line for the shell: with the program's place where its name alone would not be found."""
+    """Return a line for the shell: with the program's place where its name alone would not be found."""
     program = "albert" if shutil.which("albert") else os.path.relpath(Path(sys.executable).with_name("albert"))
     return shlex.join([program, *arguments])
 

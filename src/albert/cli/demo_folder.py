@@ -87,7 +87,7 @@ def write_text(out: Path) -> tuple[int, int]:
 
 
 def read_rows(table: Path) -> list[list[str]]:
-    """Give text and label of each row."""
+    """Return text and label of each row."""
     with table.open(encoding="utf-8", newline="") as file:
         return list(csv.reader(file))[1:]
 

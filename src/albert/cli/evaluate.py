@@ -100,7 +100,7 @@ def _task_facts(result: TaskScores | TaskPlan) -> dict[str, Any]:
         sets = {split: {"rows": count} for split, count in result.rows.items()}
         return facts | {"sets": sets, "seconds": result.seconds, "notes": list(result.notes)}
     facts["sets"] = {
-        split: {"rows": len(own.examples), "scores": own.scores, "blind": own.blind}
+        split: {"rows": len(own.examples), "scores": own.scores, "baseline": own.baseline}
         for split, own in result.sets.items()
     }
     if result.predictions is not None:
@@ -115,9 +115,9 @@ def _task_text(facts: dict[str, Any]) -> str:
     for name, own in facts["sets"].items():
         lines.append(f"{facts['task']}, {name}: {own['rows']:,} rows")
         for score, value in (own.get("scores") or {}).items():
-            blind = (own.get("blind") or {}).get(score)
+            baseline = (own.get("baseline") or {}).get(score)
             lines.append(
-                f"  {score:<22} {value:8.4f}" + (f"   without reading {blind:8.4f}" if blind is not None else "")
+                f"  {score:<22} {value:8.4f}" + (f"   baseline {baseline:8.4f}" if baseline is not None else "")
             )
     lines += [f"decisions in {path}" for path in facts.get("predictions", [])]
     if "seconds" in facts:
@@ -143,7 +143,7 @@ def _examples(plan: EvaluationPlan) -> str:
 
 
 def _scores_text(result: PretrainingScores) -> str:
-    named = {"this model": result.model, "untrained": result.untrained, "commonest guess": result.commonest}
+    named = {"this model": result.model, "untrained": result.untrained, "baseline": result.baseline}
     lines = [
         f"{result.plan.model}: {_examples(result.plan)}",
         f"{'':<16}" + "".join(f"{title:>10}" for title in COLUMNS.values()),

@@ -21,7 +21,7 @@ SEGMENTS = ("", "cyan")
 
 
 def split_batch(batch: PretrainingBatch) -> Iterator[dict[str, Any]]:
-    """Give the examples of a batch one by one, positions counted within each."""
+    """Return the examples of a batch one by one, positions counted within each."""
     for start, length, order in zip(batch.starts, batch.lengths, batch.order_labels, strict=True):
         own = (batch.masked_positions >= start) & (batch.masked_positions < start + length)
         yield {

@@ -112,7 +112,7 @@ def _plan_text(plan: FinetunePlan) -> str:
         f"parameters     {plan.parameters:,}, {plan.trainable:,} of them trained",
         f"steps          {plan.steps:,} of {plan.batch_size} ({plan.epochs:.1f} epochs), dev every {plan.eval_every:,}",
         f"learning rate  {plan.peak_rate:.3g} after {plan.warmup_steps:,} steps of warm-up",
-        f"to beat        {plan.score.replace('_', ' ')} {plan.baseline:.4f} without reading a word",
+        f"to beat        {plan.score.replace('_', ' ')} {_to_beat(plan)}",
         f"memory         about {plan.training_bytes / 1e9:.2f} GB",
         f"time           about {duration(plan.seconds)} on this machine ({plan.device}), {plan.seeds} seed(s)",
     ]
@@ -126,7 +126,9 @@ def _result_text(result: Finetuned) -> str:
     lines += [
         f"  {name.removeprefix('valid_').replace('_', ' '):<18} {value:.4f}" for name, value in chosen.scores.items()
     ]
-    lines.append(f"  {'without reading':<18} {result.baseline:.4f}")
+    lines.append(f"  {'baseline':<18} {result.baseline:.4f}")
+    if result.bag_of_words is not None:
+        lines.append(f"  {'bag of words':<18} {result.bag_of_words:.4f}")
     lines += [f"  {name.replace('_', ' '):<18} {value:.4f}" for name, value in result.test.items()]
     if len(result.runs) > 1:
         lines.append(
@@ -139,7 +141,17 @@ def _result_text(result: Finetuned) -> str:
         ]
     if chosen.problem:
         lines.append(f"warning: {chosen.problem}")
+    if result.is_beaten_by_words:
+        lines.append(
+            "warning: a bag of words (TF-IDF and a linear model) is as good on the same split: use it, or try more "
+            "epochs, another rate, more pre-training or a larger model"
+        )
     return "\n".join(lines)
+
+
+def _to_beat(plan: FinetunePlan) -> str:
+    baseline = f"{plan.baseline:.4f}, the baseline that reads no text"
+    return baseline if plan.bag_of_words is None else f"{baseline}; {plan.bag_of_words:.4f}, a bag of words"
 
 
 def _remark(run: Outcome) -> str:

@@ -94,7 +94,7 @@ def _input_path(source: str) -> Path | None:
 
 
 def _what(model: Model, task: str | None) -> str:
-    """Give what to do: the model's own task, fill or embed."""
+    """Return what to do: the model's own task, fill or embed."""
     own = model.task.kind if model.task is not None else None
     if task is None:
         return own or "fill"

@@ -64,7 +64,7 @@ def train(
 
 
 def _earlier(out: Path, settings: TrainSettings, *, force: bool) -> Tokenizer | None:
-    """Give the tokenizer that is in the folder, if any; refuse one of other settings before the work begins."""
+    """Return the tokenizer that is in the folder, if any; refuse one of other settings before the work begins."""
     from albert.tokenizer import Tokenizer
     from albert.tokenizer.folder import MODEL_FILE, refuse_other_folder
 

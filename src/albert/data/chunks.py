@@ -47,7 +47,7 @@ class Chunks:
 
 
 def shard_starts(store: TokenStore) -> Ints:
-    """Give the number of tokens before each shard, and last of all shards."""
+    """Return the number of tokens before each shard, and last of all shards."""
     return np.cumsum([0, *(shard.tokens.size for shard in store.shards)], dtype=np.int64)
 
 

@@ -94,7 +94,7 @@ def encode_part(part: Part, job: Job) -> EncodedPart:
 
 
 def _batches(texts: tuple[bytes, ...], language: str | None) -> Iterator[tuple[list[str], list[int]]]:
-    """Give sentences, and the number of the document of each, some at a time."""
+    """Return sentences, and the number of the document of each, some at a time."""
     sentences: list[str] = []
     owners: list[int] = []
     size = 0

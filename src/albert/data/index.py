@@ -33,7 +33,7 @@ _FORMAT = 1  # in the name of every cached index: raise it when the same setting
 
 
 def epoch_index(store: TokenStore, settings: ExampleSettings, epoch: int, *, cache: Path | None = None) -> Rows:
-    """Give the samples of an epoch, read from the cache folder or built (and kept there, if one is given)."""
+    """Return the samples of an epoch, read from the cache folder or built (and kept there, if one is given)."""
     check_store(store, settings)
     if cache is None:
         return np.concatenate(list(_build(store, settings, epoch)))

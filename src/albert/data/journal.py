@@ -48,7 +48,7 @@ class Journal:
 
 
 def read_journal(folder: Path) -> tuple[Manifest, dict[int, ShardRecord]]:
-    """Give what an earlier run was to build, and the shards that it finished."""
+    """Return what an earlier run was to build, and the shards that it finished."""
     path = folder / UNFINISHED
     try:
         lines = path.read_text("utf-8", "replace").splitlines()

@@ -86,7 +86,7 @@ def find_words(token_ids: Ints, lengths: Ints, *, starts: Flags, pieces: Pieces)
 
 
 def budgets(lengths: Ints, settings: ExampleSettings) -> Ints:
-    """Give the number of tokens to hide in each sample: Google's rounding, at least one, at most the cap."""
+    """Return the number of tokens to hide in each sample: Google's rounding, at least one, at most the cap."""
     tokens = np.maximum(1, np.rint(lengths * settings.mask_prob).astype(np.int64))
     return tokens if settings.max_predictions is None else np.minimum(tokens, settings.max_predictions)
 
@@ -159,5 +159,5 @@ def _corrupt(token_ids: Ints, lengths: Ints, *, positions: Ints, keys: Words, pi
 
 
 def _ranges(begin: Ints, counts: Ints) -> Ints:
-    """Give begin, begin+1, … for each count, end to end."""
+    """Return begin, begin+1, … for each count, end to end."""
     return np.arange(int(counts.sum())) + np.repeat(begin - (np.cumsum(counts) - counts), counts)

@@ -43,7 +43,7 @@ class BuildSettings:
             raise UsageError(f"language '{self.language}' is no language: {did_you_mean(code, LANGUAGES)}")
 
     def resolved(self) -> dict[str, Any]:
-        """Give all that decides the contents of a store, beside text, tokenizer and versions."""
+        """Return all that decides the contents of a store, beside text, tokenizer and versions."""
         language = self.language if self.sentences == "auto" else None
         limits = {"document": DOCUMENT_LIMIT, "record": RECORD_LIMIT, "sentence": SENTENCE_LIMIT}
         return asdict(self) | {"language": language, "limits": limits}

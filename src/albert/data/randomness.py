@@ -51,13 +51,13 @@ def mix(numbers: Words) -> Words:
 
 
 def epoch_key(seed: int, epoch: int) -> Words:
-    """Give the key of an epoch, as an array of one."""
+    """Return the key of an epoch, as an array of one."""
     key = mix(np.array([seed], dtype=np.uint64) + _GOLDEN)
     return mix(key + np.array([epoch + 1], dtype=np.uint64) * _GOLDEN)
 
 
 def keyed(key: Words, numbers: Ints) -> Words:
-    """Give the key of each numbered thing under a key."""
+    """Return the key of each numbered thing under a key."""
     return mix(key + (numbers.astype(np.uint64) + np.uint64(1)) * _GOLDEN)
 
 
@@ -78,7 +78,7 @@ def below(limits: Ints | int, keys: Words, purpose: Purpose, *, counters: Ints |
 
 
 def shuffled(numbers: Ints, size: int, *, key: Words) -> Ints:
-    """Give the place of each number in a random permutation of [0, size), in memory that doesn't grow with it.
+    """Return the place of each number in a random permutation of [0, size), in memory that doesn't grow with it.
 
     A Feistel network permutes the next power of four; numbers that land outside go round again until they are inside.
     """

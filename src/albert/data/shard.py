@@ -121,7 +121,7 @@ def open_shard(path: Path, record: ShardRecord, *, vocab_size: int) -> Shard:
 
 
 def shard_size(record: ShardRecord, *, vocab_size: int) -> int:
-    """Give the bytes of a shard's file."""
+    """Return the bytes of a shard's file."""
     boundaries = record.num_documents + record.num_sentences + 2
     return boundaries * BOUNDARY.itemsize + record.num_tokens * token_type(vocab_size).itemsize
 

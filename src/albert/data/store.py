@@ -129,7 +129,7 @@ class TokenStore:
 
     @property
     def num_bytes(self) -> int:
-        """Give the size of all shards on disk."""
+        """Return the size of all shards on disk."""
         return sum(shard_size(record, vocab_size=self.manifest.vocab_size) for record in self.manifest.shards)
 
     @cached_property

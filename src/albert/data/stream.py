@@ -54,7 +54,7 @@ class BatchStream:
 
     @property
     def epoch_sizes(self) -> list[int]:
-        """Give the samples of each epoch counted so far: put it in a checkpoint and a resume starts at once."""
+        """Return the samples of each epoch counted so far: put it in a checkpoint and a resume starts at once."""
         return np.diff(self._epoch_ends, prepend=0).tolist()
 
     def epoch_size(self, epoch: int) -> int:

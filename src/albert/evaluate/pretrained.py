@@ -1,7 +1,7 @@
 """The scores of a pre-trained model on held-out text.
 
 These are the intrinsic columns of the paper's Table 5 (masked words, sentence order, next sentence), beside what the
-same questions give to an untrained model and to a blind guess, and the gap between the losses on training and on
+same questions give to an untrained model and to a baseline, and the gap between the losses on training and on
 held-out text.
 """
 
@@ -73,7 +73,7 @@ class PretrainingScores:
     plan: EvaluationPlan
     model: Scores
     untrained: Scores  # the same architecture before its first step
-    commonest: Scores  # always the commonest masked piece, always the commoner order
+    baseline: Scores  # always the most frequent masked piece, always the more frequent order
     gap: Gap | None
     held_out: bool | None  # False: the run learnt from this very store; None: nothing says what it learnt from
 
@@ -120,7 +120,7 @@ def evaluate_pretraining(
         plan,
         model=scores,
         untrained=score(untrained, held_out, 1, "untrained"),
-        commonest=Scores(**held_out.guess()),
+        baseline=Scores(**held_out.baseline()),
         gap=_gap(scores, score(network, questions(train, count), 2, "training text") if train else None, history),
         held_out=store.fingerprint != history.identity.get("store") if history else None,
     )
@@ -150,7 +150,7 @@ def _load(folder: Path, stores: list[TokenStore]) -> Albert:
 
 
 def _defaults(history: History | None) -> dict[str, int]:
-    """Give what the run set, or what a run would."""
+    """Return what the run set, or what a run would."""
     usual = PretrainSettings()
     values = {
         "data.max_length": usual.data.max_length,

@@ -24,7 +24,7 @@ class Decided:
     examples: Sequence[Any]
     predictions: Sequence[Any]
     scores: dict[str, float] | None
-    blind: dict[str, float] | None  # of the best decision that reads no text
+    baseline: dict[str, float] | None  # of the best decision that reads no text
 
 
 def score_splits(
@@ -42,14 +42,14 @@ def score_splits(
         seen = _observed(examples, name, observe, before=before, total=total)
         predictions = list(predictor.predict(task, seen))
         before += len(examples)
-        scores = blind = None
+        scores = baseline = None
         if labelled:
             task = task.settled(examples, predictions)  # what training left open the first set decides, for all
             predictions = [task.decided(prediction) for prediction in predictions]
             scores = task.score(examples, predictions)
-            guess = task.blind(examples)
-            blind = task.score(examples, [guess(example) for example in examples]) if guess else None
-        decided[name] = Decided(examples, predictions, scores, blind)
+            guess = task.baseline(examples)
+            baseline = task.score(examples, [guess(example) for example in examples]) if guess else None
+        decided[name] = Decided(examples, predictions, scores, baseline)
     return decided
 
 

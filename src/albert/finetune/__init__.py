@@ -1,6 +1,6 @@
 """Fine-tuning: from a model and labelled examples to a model folder for a task, with one seed or several.
 
-`finetune` prepares once (head, lengths, rates, encoded examples, the score of deciding without reading) and runs the
+`finetune` prepares once (head, lengths, rates, encoded examples, the baseline, a bag of words) and runs the
 one training loop for every seed. Running the same command again resumes, in the middle of a run or between two.
 """
 
@@ -57,5 +57,6 @@ def finetune(
             (outcome,),
             chosen=outcome,
             test=outcome.test,
+            bag_of_words=prepared.bag_of_words,
             was_finished=finished,
         )

@@ -36,7 +36,8 @@ def model_card(
         f"A {task.kind} model" + (f" for the labels: {shown}." if labels else ".") + "\n",
         "| on dev | |\n|---|---|",
         *(f"| {name.removeprefix('valid_').replace('_', ' ')} | {value:.4f} |" for name, value in scores.items()),
-        f"| {task.best.replace('_', ' ')} without reading | {prepared.baseline:.4f} |\n",
+        *_to_beat(prepared),
+        "",
     ]
     if test:
         lines += [
@@ -57,6 +58,15 @@ def model_card(
         + (" Test was scored once, at the end.\n" if test else "\n"),
     ]
     return "\n".join(lines)
+
+
+def _to_beat(prepared: Prepared) -> list[str]:
+    """Return the rows of what the model is compared with."""
+    name = prepared.task.best.replace("_", " ")
+    rows = [f"| {name}, baseline that reads no text | {prepared.baseline:.4f} |"]
+    if prepared.bag_of_words is not None:
+        rows.append(f"| {name}, bag of words (TF-IDF, linear model) | {prepared.bag_of_words:.4f} |")
+    return rows
 
 
 def write_card(folder: Path, card: str) -> None:

@@ -26,7 +26,7 @@ class DevScores:
     def __init__(self, model: Albert, prepared: Prepared, *, world: World) -> None:
         tokenizer = prepared.start.tokenizer
         self._predictor, self._dev = Predictor(TorchEngine(model), tokenizer), prepared.dev
-        self._task, self._world, self._baseline = prepared.task, world, prepared.baseline
+        self._task, self._world, self._prepared = prepared.task, world, prepared
         self._encoded = {
             name: [
                 (example, encode_compactly(prepared.task, example, tokenizer))
@@ -41,7 +41,14 @@ class DevScores:
     def keep_decisions(self, folder: Path) -> None:
         """Write the last decisions about the set that decides, for the report."""
         examples = next(iter(self._dev.values()))
-        keep_decisions(folder, self.settled, examples=examples, predictions=self.decided, baseline=self._baseline)
+        keep_decisions(
+            folder,
+            self.settled,
+            examples=examples,
+            predictions=self.decided,
+            baseline=self._prepared.baseline,
+            bag_of_words=self._prepared.bag_of_words,
+        )
 
     def score(self, step: int) -> dict[str, float]:
         """Score all dev sets: every process takes part, and the first one knows."""

@@ -45,7 +45,7 @@ class Items:
 
     @property
     def longest(self) -> int:
-        """Give the tokens of the longest sequence."""
+        """Return the tokens of the longest sequence."""
         return max(len(feature.token_ids) for item in self.items for feature in item)
 
 
@@ -78,7 +78,7 @@ def _tokens(item: Sequence[Feature]) -> int:
 
 
 def batch_items(items: Sequence[Sequence[Feature]], step: int, *, batch_size: int, seed: int) -> list[list[Feature]]:
-    """Give the items of a step: a function of these numbers alone."""
+    """Return the items of a step: a function of these numbers alone."""
     places = np.arange(step * batch_size, (step + 1) * batch_size)
     chosen: list[int] = []
     for epoch in range(int(places[0]) // len(items), int(places[-1]) // len(items) + 1):
@@ -126,7 +126,7 @@ class FinetuneJob:
         return MicroLoss(loss, {"tokens": float(sum(packed.lengths))})
 
     def summarise(self, sums: dict[str, float]) -> dict[str, float]:
-        """Give nothing beside the loss: tasks are scored on dev."""
+        """Return nothing beside the loss: tasks are scored on dev."""
         return {}
 
     def evaluate(self, step: int) -> dict[str, float]:

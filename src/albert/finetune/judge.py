@@ -31,7 +31,7 @@ class Judge:
     """Judges every evaluation; `keep` saves the model, and is called at each new best."""
 
     best: str  # the name of the score that decides
-    baseline: float  # that score without reading
+    baseline: float  # of that score
     settings: FinetuneSettings
     config: AlbertConfig
     keep: Callable[[], None]
@@ -84,4 +84,4 @@ class Judge:
             else "this run has learnt nothing yet. If it stays so, try"
         )
         tries = f"{', '.join(advice[:-1])} or {advice[-1]}"
-        return f"best {name} {score}, and {self.baseline:.3f} without reading a word: {verdict} {tries}"
+        return f"best {name} {score}, and the baseline {self.baseline:.3f}: {verdict} {tries}"

@@ -40,7 +40,8 @@ class FinetunePlan:
     eval_every: int
     seeds: int
     score: str  # that decides
-    baseline: float  # it without reading
+    baseline: float  # of that score
+    bag_of_words: float | None  # of that score
     training_bytes: int
     seconds: float  # of all seeds, evaluations included
     device: str
@@ -84,6 +85,7 @@ def make_plan(prepared: Prepared, *, seeds: int, world: World) -> FinetunePlan:
         seeds=seeds,
         score=task.best,
         baseline=prepared.baseline,
+        bag_of_words=prepared.bag_of_words,
         training_bytes=training_bytes(
             model.config, batch=1, length=at_once, masked=0.0, checkpointing=train.checkpointing
         ),

@@ -1,4 +1,4 @@
-"""What the runs of a fine-tuning have in common: task, start, settings, encoded examples, and what blindness scores."""
+"""What the runs of a fine-tuning have in common: task, start, settings, encoded examples, and what there is to beat."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
 from albert.labelled.request import Opened
 from albert.model import Albert
+from albert.tasks.bag_of_words import bag_of_words
 from albert.tasks.similarity import PairExample
 from albert.tasks.task import AnyTask, Example
 
@@ -33,13 +34,14 @@ class Prepared:
     dev: Mapping[str, Sequence[Example]]  # the first decides
     test: Mapping[str, Sequence[Example]]  # with labels, to be scored once at the end
     settings: FinetuneSettings  # nothing left open
-    baseline: float  # the deciding score without reading
+    baseline: float  # the main metric of the best decision that reads no text
+    bag_of_words: float | None  # the main metric of TF-IDF and a linear model; None: no task for it
     data: str  # fingerprint
     columns: Mapping[str, str]
     notes: tuple[str, ...]
 
     def build(self, settings: FinetuneSettings) -> Albert:
-        """Give the model that a run starts from."""
+        """Return the model that a run starts from."""
         return self.start.build(self.task, settings.tune, name=self.name, seed=settings.train.seed)
 
     @property
@@ -80,8 +82,9 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
         dev=sum(len(rows) for rows in dev.values()),
         tuned=start.is_tuned,
     )
-    blind = task.blind(deciding)  # of dev itself: its commonest class may be another than that of training
-    baseline = task.score(deciding, [blind(example) for example in deciding])[task.best] if blind else 0.0
+    decide = task.baseline(deciding)  # of dev itself: its majority class may be another than that of training
+    baseline = task.score(deciding, [decide(example) for example in deciding])[task.best] if decide else 0.0
+    words = bag_of_words(task, splits.train, deciding)
     return Prepared(
         name=name,
         model=model,
@@ -92,6 +95,7 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
         test=_labelled_sets(splits.test),
         settings=resolved,
         baseline=baseline,
+        bag_of_words=task.score(deciding, words)[task.best] if words is not None else None,
         data=opened.fingerprint,
         columns=opened.columns,
         notes=(

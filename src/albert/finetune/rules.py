@@ -121,12 +121,12 @@ def by_size(hidden: int, examples: int, *, items: int) -> Values:
 
 
 def epochs_for(examples: int) -> float:
-    """Give the epochs of the rule by size."""
+    """Return the epochs of the rule by size."""
     return min(MOST_EPOCHS, max(FEWEST_EPOCHS, EXAMPLES / examples))
 
 
 def followed(settings: FinetuneSettings, row: Row | None, config: AlbertConfig) -> Row | None:
-    """Give the row of Table 14 if it is to be followed."""
+    """Return the row of Table 14 if it is to be followed."""
     match settings.tune.rule:
         case "size":
             return None
@@ -138,7 +138,7 @@ def followed(settings: FinetuneSettings, row: Row | None, config: AlbertConfig) 
 
 
 def resolve_length(settings: FinetuneSettings, task: AnyTask, config: AlbertConfig, *, row: Row | None) -> int:
-    """Give the tokens of a sequence: what was asked for, Table 14's, or the task's; never more than the model has."""
+    """Return the tokens of a sequence: what was asked for, Table 14's, or the task's; never more than the model has."""
     positions, wanted = config.max_position_embeddings, settings.data.max_length
     if wanted is not None and wanted > positions:
         raise UsageError(f"data.max_length={wanted}: the model has {positions} positions: use {positions} or less")

@@ -44,7 +44,7 @@ class Outcome:
     best_step: int
     score: float | None  # the deciding one, at the best step
     scores: dict[str, float]  # all of that step
-    learnt: bool  # more than deciding without reading
+    learnt: bool  # more than the baseline
     ended_early: bool
     problem: str | None = None  # what to know before using it
     test: dict[str, float] = field(default_factory=dict)  # scores of the kept model on test data
@@ -201,7 +201,7 @@ def _restore(prepared: Prepared, out: Path, *, step: int, settings: FinetuneSett
 
 
 def _scores_at(folder: Path, step: int) -> dict[str, float]:
-    """Give the dev scores that were logged at a step."""
+    """Return the dev scores that were logged at a step."""
     found: dict[str, float] = {}
     for line in read_history(folder).metrics:
         if line["step"] == step:

@@ -41,10 +41,17 @@ class Finetuned:
     runs: tuple[Outcome, ...]
     chosen: Outcome
     test: Mapping[str, float] = field(default_factory=dict)  # scores of the kept model on test data
+    bag_of_words: float | None = None  # the deciding score of TF-IDF and a linear model
     was_finished: bool = field(default=False, compare=False)  # there was nothing left to train
 
+    @property
+    def is_beaten_by_words(self) -> bool:
+        """Tell whether a bag of words is as good as the model."""
+        score = self.chosen.score
+        return self.bag_of_words is not None and score is not None and score <= self.bag_of_words
+
     def final_runs(self) -> list[Outcome]:
-        """Give one run a seed: attempts that were given up don't count where a later one was made."""
+        """Return one run a seed: attempts that were given up don't count where a later one was made."""
         kept: dict[str, Outcome] = {}
         for run in self.runs:
             before = kept.get(key := run.folder.partition("-retry-")[0])
@@ -53,7 +60,7 @@ class Finetuned:
         return list(kept.values())
 
     def summary(self) -> dict[str, Any]:
-        """Give the contents of summary.json."""
+        """Return the contents of summary.json."""
         scores = [run.score for run in self.final_runs() if run.score is not None]
         figures: dict[str, float] = {}
         if scores:
@@ -62,6 +69,7 @@ class Finetuned:
         return {
             "score": self.deciding.removeprefix("valid_"),
             "baseline": self.baseline,
+            "bag_of_words": self.bag_of_words,
             "seeds": len(self.final_runs()),
             **figures,
             "chosen": self.chosen.folder,
@@ -144,7 +152,8 @@ def _rank(run: Outcome) -> tuple[bool, float]:
 
 def _gather(prepared: Prepared, out: Path, runs: Mapping[str, Outcome]) -> Finetuned:
     found = tuple(runs.values())
-    return Finetuned(out, prepared.deciding, prepared.baseline, found, chosen=max(found, key=_rank))
+    best = max(found, key=_rank)
+    return Finetuned(out, prepared.deciding, prepared.baseline, found, chosen=best, bag_of_words=prepared.bag_of_words)
 
 
 def _keep_best(prepared: Prepared, out: Path, result: Finetuned) -> None:

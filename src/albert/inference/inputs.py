@@ -70,7 +70,7 @@ def as_file(stream: IO[bytes]) -> Iterator[Path]:
 
 
 def _known_columns(columns: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Give the columns that a model was trained on as far as they are in a file."""
+    """Return the columns that a model was trained on as far as they are in a file."""
     if not columns or path.is_dir() or source_of(path, FORMATS) is None:
         return {}
     row = next(read_rows(path), None)

@@ -100,7 +100,7 @@ class Model:
     @overload
     def fill(self, text: Texts, *, top: int = 3) -> list[tuple[Blank, ...]]: ...
     def fill(self, text: str | Texts, *, top: int = 3) -> tuple[Blank, ...] | list[tuple[Blank, ...]]:
-        """Give the best pieces for each [MASK] of a text."""
+        """Return the best pieces for each [MASK] of a text."""
         examples = [PlainText(one) for one in column("text", text)]
         return self._each(self.filling(top=top), examples, many=not isinstance(text, str))
 
@@ -170,7 +170,7 @@ class Model:
         return [replace(one, place=f"text {number}") for number, one in enumerate(examples, 1)]
 
     def filling(self, *, top: int = 3) -> Fill:
-        """Give what fills in blanks, for the predictor."""
+        """Return what fills in blanks, for the predictor."""
         if "mlm" not in self.predictor.engine.heads:
             raise self._unable("fill")
         if top < 1:
@@ -178,7 +178,7 @@ class Model:
         return Fill(self.predictor.tokenizer.pieces, self._longest, top)
 
     def embedding(self) -> Embed:
-        """Give what embeds texts, for the predictor."""
+        """Return what embeds texts, for the predictor."""
         tuned = isinstance(self.task, Similarity)
         return Embed(self.task.max_length if self.task is not None and tuned else self._longest, cut=tuned)
 

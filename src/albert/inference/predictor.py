@@ -86,7 +86,7 @@ class Predictor:
 def _windows(
     encoded: Iterable[tuple[ExampleT, Sequence[FeatureT]]], *, limit: int
 ) -> Iterator[list[tuple[ExampleT, Sequence[FeatureT]]]]:
-    """Give as many examples at once as are to be held in memory."""
+    """Return as many examples at once as are to be held in memory."""
     some: list[tuple[ExampleT, Sequence[FeatureT]]] = []
     tokens = 0
     for example, features in encoded:

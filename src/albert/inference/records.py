@@ -71,7 +71,7 @@ def write_records(path: Path, records: Iterable[Record]) -> int:
 
 
 def lines_of(records: Iterable[Record], form: str) -> Iterator[str]:
-    """Give the lines of a file of records; a JSON document has one for each bracket, a table one for its header."""
+    """Return the lines of a file of records; a JSON document has one for each bracket, a table one for its header."""
     match form:
         case "jsonl":
             for record in records:
@@ -86,7 +86,7 @@ def lines_of(records: Iterable[Record], form: str) -> Iterator[str]:
 
 
 def _table(records: Iterable[Record], separator: str) -> Iterator[str]:
-    """Give a table; what is not a plain value becomes JSON. `.tsv` is written as it is read: without quoting."""
+    """Return a table; what is not a plain value becomes JSON. `.tsv` is written as it is read: without quoting."""
     names: list[str] | None = None
     for record in records:
         if names is None:

@@ -28,7 +28,7 @@ CLEAR = 0.5  # a difference in loss that no chance explains
 
 
 def masked_losses(model: Albert, tokenizer: Tokenizer, *, candidates: Sequence[int]) -> dict[int, float]:
-    """Give the loss of predicting masked pieces of a plain text, for each number of heads."""
+    """Return the loss of predicting masked pieces of a plain text, for each number of heads."""
     ids = [tokenizer.cls_id, *tokenizer.encode(TEXT), tokenizer.sep_id]
     ids = ids[: model.config.max_position_embeddings]
     positions = list(range(EVERY, len(ids) - 1, EVERY))

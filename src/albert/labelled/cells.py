@@ -20,7 +20,7 @@ ONE_CLASS = {"1", "1.0", "true", "yes"}
 
 
 def cell(row: Row, role: str, columns: Mapping[str, str]) -> Any:
-    """Give the value of the column that has a role."""
+    """Return the value of the column that has a role."""
     name = columns[role]
     if name not in row.values:
         known = did_you_mean(name, map(str, row.values))
@@ -32,7 +32,7 @@ def cell(row: Row, role: str, columns: Mapping[str, str]) -> Any:
 
 
 def joined(row: Row, role: str, columns: Mapping[str, str]) -> Any:
-    """Give the value of a column, or the texts of several (`title,body`) as one; empty ones are left out."""
+    """Return the value of a column, or the texts of several (`title,body`) as one; empty ones are left out."""
     name = columns[role]
     if name in row.values or "," not in name:
         return cell(row, role, columns)
@@ -55,7 +55,7 @@ def check_columns(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
 
 
 def text_cell(row: Row, role: str, columns: Mapping[str, str], *, empty: bool = False) -> str:
-    """Give a text, which must not be empty unless that is allowed."""
+    """Return a text, which must not be empty unless that is allowed."""
     value = joined(row, role, columns)
     if value is None:
         value = ""
@@ -67,7 +67,7 @@ def text_cell(row: Row, role: str, columns: Mapping[str, str], *, empty: bool = 
 
 
 def class_cell(row: Row, role: str, columns: Mapping[str, str]) -> str | None:
-    """Give the name of a class: 1, 1.0 and true of .jsonl and .parquet are '1', '1' and 'true'."""
+    """Return the name of a class: 1, 1.0 and true of .jsonl and .parquet are '1', '1' and 'true'."""
     return _class_name(cell(row, role, columns), row, columns[role])
 
 
@@ -84,7 +84,7 @@ def _class_name(value: Any, row: Row, column: str) -> str | None:
 
 
 def number_cell(row: Row, role: str, columns: Mapping[str, str]) -> float | None:
-    """Give a finite number."""
+    """Return a finite number."""
     value = cell(row, role, columns)
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
@@ -101,7 +101,7 @@ def number_cell(row: Row, role: str, columns: Mapping[str, str]) -> float | None
 
 
 def classes_cell(row: Row, role: str, columns: Mapping[str, str], *, separator: str | None) -> tuple[str, ...] | None:
-    """Give the classes of a row: a list, names in one text, or a column a class (their names joined by commas)."""
+    """Return the classes of a row: a list, names in one text, or a column a class (their names joined by commas)."""
     name = columns[role]
     if name not in row.values and "," in name:
         return _flags(row, name.split(","), role)

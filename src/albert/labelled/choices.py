@@ -139,7 +139,7 @@ class ChoiceReader:
 
 
 def choices_of(row: Row, columns: Mapping[str, str]) -> tuple[str, ...]:
-    """Give the choices of a row: a list, or the texts of several columns (their names joined by commas)."""
+    """Return the choices of a row: a list, or the texts of several columns (their names joined by commas)."""
     name = columns["choices"]
     if name not in row.values and "," in name:
         return tuple(text_cell(row, "choices", {"choices": one}) for one in name.split(","))
@@ -188,7 +188,7 @@ def _first(numbers: Sequence[tuple[_Label, int]], *, known: int | None) -> int |
 
 
 def _labels(rows: Sequence[Row], columns: Mapping[str, str]) -> Iterator[_Label]:
-    """Give the labels that can be read; what is wrong with others is told when their rows become examples."""
+    """Return the labels that can be read; what is wrong with others is told when their rows become examples."""
     for row in rows:
         with suppress(DataError):
             text = class_cell(row, "label", columns)

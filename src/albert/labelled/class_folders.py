@@ -41,7 +41,7 @@ def class_parts(path: Path) -> dict[str, Path]:
 
 
 def class_files(folder: Path) -> Iterator[ClassFile]:
-    """Give the files of a folder in the order of their names, class by class."""
+    """Return the files of a folder in the order of their names, class by class."""
     for own in _classes(folder):
         for path in sorted(file for file in own.iterdir() if _is_text(file)):
             yield ClassFile(path, own.name)

@@ -70,5 +70,5 @@ ALL_ROLES = tuple(dict.fromkeys(("text", "pair", "label", *(role for roles in RO
 
 
 def plain(name: str) -> str:
-    """Give a column's name without case, spaces, hyphens and underscores."""
+    """Return a column's name without case, spaces, hyphens and underscores."""
     return "".join(name.casefold().split()).replace("_", "").replace("-", "")

@@ -39,7 +39,7 @@ def conll_name(path: Path) -> str | None:
 def read_conll(
     path: Path, *, tagged: bool = True, on_bad: OnBad = refuse, report: ReadReport | None = None
 ) -> Iterator[Row]:
-    """Give the sentences of a file as rows with `tokens` and `tags`; untagged files need only the first column.
+    """Return the sentences of a file as rows with `tokens` and `tags`; untagged files need only the first column.
 
     A line that can't be read is told to `on_bad`, and left out where that does not raise.
     """

@@ -45,7 +45,7 @@ def source_by_contents(path: Path) -> Source | None:
 
 
 def json_items(source: Source, stream: io.BufferedReader) -> Iterator[tuple[int, Any]]:
-    """Give the items of a JSON list, numbered from 1."""
+    """Return the items of a JSON list, numbered from 1."""
     try:
         value = json.loads(stream.read())
     except (ValueError, RecursionError) as problem:
@@ -59,7 +59,7 @@ def json_items(source: Source, stream: io.BufferedReader) -> Iterator[tuple[int,
 
 
 def fasttext_values(lines: Iterable[tuple[int, str]], *, several: bool) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give text and label of fastText's lines; `several`: a list of labels each."""
+    """Return text and label of fastText's lines; `several`: a list of labels each."""
     for number, line in lines:
         words = line.split()
         labels = []

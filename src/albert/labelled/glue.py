@@ -20,7 +20,7 @@ from albert.tasks.task import AnyTask
 
 
 def glue_task(name: str, *, max_length: int | None = None) -> TextTask:
-    """Give the task of a data set: its classes, or a number, and its official score."""
+    """Return the task of a data set: its classes, or a number, and its official score."""
     layout = LAYOUTS[name]
     length = max_length or 128
     if layout.labels is None:
@@ -61,7 +61,7 @@ def _open(request: DataRequest, task: AnyTask | None, name: str) -> Opened:
 
 
 def _official(task: AnyTask, own: TextTask, name: str) -> TextTask:
-    """Give a model's task the official score, and names for its classes if it has only numbers."""
+    """Return a model's task the official score, and names for its classes if it has only numbers."""
     if not isinstance(task, type(own)):
         raise UsageError(f"{name} is a task of {own.kind}, the model was made for {task.kind}: use one made for {name}")
     if not isinstance(task, Classification) or not isinstance(own, Classification):
@@ -94,7 +94,7 @@ def _folder(path: Path, layout: Layout) -> Path:
 
 
 def _table(path: Path, layout: Layout) -> Table | None:
-    """Give an official file as a table; None where it is not there or not an official one."""
+    """Return an official file as a table; None where it is not there or not an official one."""
     if path.name not in official_files(layout) or not path.is_file():
         return None
     tested = path.name in layout.test.values()

@@ -18,7 +18,7 @@ RULE = "the first share of every class in the order of blake2b(seed, text)"  # p
 
 
 def content_key(*texts: str | None) -> str:
-    """Give what makes two rows the same: their texts, without differences of case and spacing."""
+    """Return what makes two rows the same: their texts, without differences of case and spacing."""
     return "\x1f".join(" ".join(text.casefold().split()) if text is not None else "\x1e" for text in texts)
 
 

@@ -55,7 +55,7 @@ def open_race(request: DataRequest, task: AnyTask | None) -> Opened:
 
 
 def read_race(folder: Path, *, labelled: bool = True, on_problem: OnProblem = refuse) -> Iterator[ChoiceExample]:
-    """Give the questions of a split, or of all splits, one passage at a time."""
+    """Return the questions of a split, or of all splits, one passage at a time."""
     splits = [folder] if is_race_split(folder) else [folder / name for name in RACE_SPLITS]
     for split in filter(is_race_split, splits):
         for file in race_files(split):
@@ -71,7 +71,7 @@ def race_files(split: Path) -> list[Path]:
 
 
 def read_passage(file: Path, *, labelled: bool = True, on_problem: OnProblem = refuse) -> list[ChoiceExample]:
-    """Give the questions of a passage in order; the level is the name of the file's folder."""
+    """Return the questions of a passage in order; the level is the name of the file's folder."""
     try:
         article, questions = _passage(file, labelled=labelled)
     except DataError as problem:
@@ -90,7 +90,7 @@ def read_passage(file: Path, *, labelled: bool = True, on_problem: OnProblem = r
 
 
 def _passage(file: Path, *, labelled: bool) -> tuple[str, list[tuple[Any, ...]]]:
-    """Give the text of a passage, and question, options and answer of each of its questions."""
+    """Return the text of a passage, and question, options and answer of each of its questions."""
     values = read_json(file, error=DataError)
     article = values.get("article")
     if not isinstance(article, str) or not article.strip():

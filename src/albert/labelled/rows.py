@@ -57,7 +57,7 @@ def read_rows(
     on_bad: OnBad = refuse,
     report: ReadReport | None = None,
 ) -> Iterator[Row]:
-    """Give the rows of a file in order; `names` are the columns of a table without a header.
+    """Return the rows of a file in order; `names` are the columns of a table without a header.
 
     A row that can't be read is told to `on_bad`, and left out where that does not raise.
     """
@@ -93,7 +93,7 @@ def require_format(path: Path) -> None:
 
 
 def sample_rows(path: Path | str, count: int) -> list[Row]:
-    """Give the first rows that can be read, to see what a file is; where none can be, say what is wrong with it."""
+    """Return the first rows that can be read, to see what a file is; where none can be, say what is wrong with it."""
     problems: list[str] = []
     rows = list(islice(read_rows(path, on_bad=lambda place, why: problems.append(f"{place}: {why}")), count))
     if problems and not rows:
@@ -123,7 +123,7 @@ def _read(
 
 
 def _text_rows(source: Source, stream: io.BufferedReader, report: ReadReport) -> Iterator[Row]:
-    """Give a text a line, or fastText's lines, with their labels."""
+    """Return a text a line, or fastText's lines, with their labels."""
     lines = (
         (number, mend(text, source, number, report))
         for number, text in _lines(source, text_of(source, stream, newline="\n"))

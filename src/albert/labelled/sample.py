@@ -70,7 +70,7 @@ class Sample:
         return next((self.by_plain[name] for name in names if name in self.by_plain), None)
 
     def values(self, name: str) -> list[Any]:
-        """Give a column's values that are not empty; a gap in numbers of Parquet is NaN, which equals nothing."""
+        """Return a column's values that are not empty; a gap in numbers of Parquet is NaN, which equals nothing."""
         values = [row.values.get(name) for row in self.rows]
         return [value for value in values if value is not None and value != "" and value == value]
 

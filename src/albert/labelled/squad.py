@@ -24,7 +24,7 @@ NULL_ODDS = "null_odds.json"
 
 
 def read_squad(path: Path, *, labelled: bool | None, on_problem: OnProblem = refuse) -> Iterator[QuestionExample]:
-    """Give the questions of a file in order; answers are required, or not looked at, or (None) taken where they are."""
+    """Return the questions of a file; answers are required, or not looked at, or (None) taken where they are."""
     count = 0
     for number, article in enumerate(_get(_load(path), "data", list, f"{path}: ")):
         at = f"{path}: data[{number}]"
@@ -120,7 +120,7 @@ def _whereabouts(text: str, passage: str, start: int) -> str:
 
 
 def _get(value: Any, name: str, kind: type, place: str) -> Any:
-    """Give a field of a JSON object; `place` ends where the field's name goes."""
+    """Return a field of a JSON object; `place` ends where the field's name goes."""
     if not isinstance(value, dict):
         raise DataError(f"{place.rstrip('.')}: a JSON {type(value).__name__}, must be an object with {name!r}")
     if name not in value:

@@ -150,10 +150,10 @@ def _count(check: TableCheck, targets: Targets, values: Sequence[Target]) -> Non
     if rare := [f"{label!r} {count}" for label, count in check.classes.items() if count < RARE]:
         shown = ", ".join(rare[:5]) + (", …" if len(rare) > 5 else "")
         check.warnings.append(f"{len(rare)} classes with fewer than {RARE} rows: {shown}")
-    commonest = max(check.classes.values())
-    if targets.kind == "classification" and commonest > 0.9 * len(values):
+    majority = max(check.classes.values())
+    if targets.kind == "classification" and majority > 0.9 * len(values):
         check.warnings.append(
-            f"{commonest / len(values):.0%} of the rows are of one class: accuracy will look good in any case: "
+            f"{majority / len(values):.0%} of the rows are of one class: accuracy will look good in any case: "
             "look at macro F1, and consider class weights"
         )
 

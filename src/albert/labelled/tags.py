@@ -127,7 +127,7 @@ def _odd_tags(labels: Sequence[str]) -> list[str]:
 
 
 def _tags(rows: Sequence[Row], columns: Mapping[str, str]) -> list[list[str]]:
-    """Give the tags of all rows; those that break a rule are told when they become examples."""
+    """Return the tags of all rows; those that break a rule are told when they become examples."""
     found = []
     for row in rows:
         with suppress(DataError):
@@ -136,7 +136,7 @@ def _tags(rows: Sequence[Row], columns: Mapping[str, str]) -> list[list[str]]:
 
 
 def items_cell(row: Row, role: str, columns: Mapping[str, str]) -> list[str]:
-    """Give the items of a list, or of a text that separates them by spaces; numbers are taken as names."""
+    """Return the items of a list, or of a text that separates them by spaces; numbers are taken as names."""
     value = cell(row, role, columns)
     items = value.split() if isinstance(value, str) else value
     if not isinstance(items, list) or not items or any(not isinstance(item, str | int) or item == "" for item in items):

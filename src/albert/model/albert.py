@@ -79,7 +79,7 @@ class Albert(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Give the device of the parameters."""
+        """Return the device of the parameters."""
         return self.encoder.embeddings.word.weight.device
 
 

@@ -136,7 +136,7 @@ class AlbertConfig:
         return embedding + self.embedding_size * self.hidden_size + blocks + own + self.hidden_size * len(self.labels)
 
     def with_settings(self, settings: dict[str, Any]) -> AlbertConfig:
-        """Give a copy with some fields changed; an unknown field is an error that suggests the near one."""
+        """Return a copy with some fields changed; an unknown field is an error that suggests the near one."""
         known = {field.name for field in fields(self)}
         for name in settings:
             if name not in known:
@@ -186,7 +186,7 @@ def read_config(path: Path | str) -> AlbertConfig:
 
 
 def to_json(config: AlbertConfig) -> dict[str, Any]:
-    """Give the fields that transformers' AlbertConfig has, under its names."""
+    """Return the fields that transformers' AlbertConfig has, under its names."""
     skipped = {"labels", "project_equal", "problem_type", *OURS}
     values: dict[str, Any] = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in skipped}
     values |= {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "position_embedding_type": "absolute"}

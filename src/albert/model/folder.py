@@ -158,7 +158,7 @@ def save_model(
 
 
 def config_json(model: Albert, *, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
-    """Give the contents of config.json: transformers' own fields, or ours where transformers would be wrong."""
+    """Return the contents of config.json: transformers' own fields, or ours where transformers would be wrong."""
     heads, config = list(model.heads), model.config
     if transformers_opens(config, heads) and not TWO_OUTPUTS.isdisjoint(heads):
         config = replace(config, labels=AlbertConfig.labels, problem_type=None)
@@ -253,7 +253,7 @@ def _head_of(entry: Entry) -> str | None:
 
 
 def _tensors(model: Albert, *, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Give the tensors under transformers' names; E = H gets the identity projection that it expects."""
+    """Return the tensors under transformers' names; E = H gets the identity projection that it expects."""
     parameters = dict(model.named_parameters())
     entries = expand(model.config, model.heads, pooler=model.encoder.pooler is not None)
     tensors = {entry.hf: parameters[entry.ours].detach().to("cpu", dtype).contiguous() for entry in entries}

@@ -161,7 +161,7 @@ def _to_rows(values: Tensor, packed: Packed) -> Tensor:
 
 
 def pool(encoded: Encoded, packed: Packed, *, how: str = "mean") -> Tensor:
-    """Give one vector a text, [B, H]: the mean of its tokens' states, or the state of [CLS]."""
+    """Return one vector a text, [B, H]: the mean of its tokens' states, or the state of [CLS]."""
     if how == "cls":
         return encoded.states.index_select(0, packed.starts)
     assert how == "mean", how

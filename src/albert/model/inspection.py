@@ -50,7 +50,7 @@ def inspect(name: str, changes: dict[str, Any] | None = None) -> Inspected:
 
 
 def describe(seen: Inspected, *, batch: int, length: int) -> dict[str, Any]:
-    """Give everything `albert info` says, as JSON."""
+    """Return everything `albert info` says, as JSON."""
     config = seen.config
     parts = count_parameters(config, seen.heads)
     shape = asdict(config)

@@ -31,7 +31,7 @@ def shipped_models() -> list[str]:
 
 
 def locate(name: str | Path) -> Path:
-    """Give the folder that a model argument means."""
+    """Return the folder that a model argument means."""
     path = Path(name)
     if path.is_dir():
         of_run = path / "model"

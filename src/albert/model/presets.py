@@ -55,7 +55,7 @@ def full_name(name: str) -> str | None:
 
 
 def preset(name: str) -> AlbertConfig:
-    """Give the configuration of a preset."""
+    """Return the configuration of a preset."""
     known = full_name(name)
     if known is None:
         short = {preset.removeprefix("albert-").removesuffix("-v2") for preset in PRESETS}

@@ -54,7 +54,7 @@ class Lamb(torch.optim.Optimizer):
 
 
 def _trust(parameter: Tensor, update: Tensor) -> Tensor:
-    """Give |w| / |update|, or 1 where either is zero; on the device, without waiting for it."""
+    """Return |w| / |update|, or 1 where either is zero; on the device, without waiting for it."""
     weight_norm, update_norm = parameter.norm(), update.norm()
     usable = (weight_norm > 0) & (update_norm > 0)
     return torch.where(usable, weight_norm / update_norm.clamp_min(1e-38), torch.ones_like(weight_norm))

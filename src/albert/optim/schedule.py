@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def rate_at(step: int, *, peak: float, warmup: int, steps: int) -> float:
-    """Give the rate for step `step`, counted from 0."""
+    """Return the rate for step `step`, counted from 0."""
     if step < warmup:
         return peak * step / warmup
     return peak * max(0.0, 1 - step / steps)

@@ -48,7 +48,7 @@ class IntrinsicEvaluation:
     def score(
         self, model: Albert, *, depth: int | None = None, observe: Callable[[float], None] = lambda _: None
     ) -> dict[str, float]:
-        """Give MLM loss and accuracy, and SOP and NSP accuracy, over all processes; `observe` hears the share done."""
+        """Return MLM loss and accuracy, SOP and NSP accuracy, over all processes; `observe` hears the share done."""
         training = model.training
         model.eval()
         sums: dict[str, float] = {}
@@ -72,25 +72,25 @@ class IntrinsicEvaluation:
                 scores[f"{objective}_accuracy"] = totals[f"{objective}_right"] / max(totals[f"{objective}_count"], 1)
         return scores
 
-    def guess(self) -> dict[str, float]:
-        """Score the best blind guess: always the commonest masked piece, always the commoner order."""
+    def baseline(self) -> dict[str, float]:
+        """Return the scores of the baseline: always the most frequent masked piece, always the more frequent order."""
         scores = {}
         for objective in self._streams:
             batches = list(self._batches(objective))
-            scores[f"{objective}_accuracy"] = self._commonest([batch.order_labels for batch in batches], kinds=2)
+            scores[f"{objective}_accuracy"] = self._most_frequent([batch.order_labels for batch in batches], kinds=2)
             if objective == "sop":
                 labels = [batch.masked_labels for batch in batches]
-                scores["mlm_accuracy"] = self._commonest(labels, kinds=self._vocab_size)
+                scores["mlm_accuracy"] = self._most_frequent(labels, kinds=self._vocab_size)
         return scores
 
-    def _commonest(self, labels: Sequence[Ints], *, kinds: int) -> float:
-        """Give the share of the commonest label, over all processes; -1 is none."""
+    def _most_frequent(self, labels: Sequence[Ints], *, kinds: int) -> float:
+        """Return the share of the most frequent label, over all processes; -1 is none."""
         own = np.concatenate([*labels, np.empty(0, dtype=np.int64)])
         counts = self._world.sum(np.bincount(own[own >= 0], minlength=kinds).tolist())
         return max(counts) / max(sum(counts), 1)
 
     def _batches(self, objective: Objective) -> Iterator[PretrainingBatch]:
-        """Give this process's share of the fixed examples."""
+        """Return this process's share of the fixed examples."""
         stream = self._streams[objective]
         count, size = self.num_examples[objective], stream.batch_size
         for first in range(self._world.rank * size, count, self._world.size * size):

@@ -126,7 +126,7 @@ class PretrainJob:
         return MicroLoss(mlm + order, sums)
 
     def summarise(self, sums: dict[str, float]) -> dict[str, float]:
-        """Give losses and accuracies of both objectives."""
+        """Return losses and accuracies of both objectives."""
         metrics = {}
         for kind in ("mlm", "order"):
             if count := sums.get(f"{kind}_count"):
@@ -142,7 +142,7 @@ class PretrainJob:
         return {f"valid_{name}": value for name, value in scores.items()}
 
     def depth_at(self, step: int) -> int | None:
-        """Give the depth in force at a step."""
+        """Return the depth in force at a step."""
         if not self._settings.grow.depth:
             return None
         layers = self.model.config.num_hidden_layers

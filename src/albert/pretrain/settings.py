@@ -59,6 +59,6 @@ class PretrainSettings(Section):
 
 
 def example_settings(settings: PretrainSettings, *, length: int | None = None) -> ExampleSettings:
-    """Give the settings of the examples, at some length."""
+    """Return the settings of the examples, at some length."""
     values = settings.data.model_dump() | {"seed": settings.train.seed}
     return ExampleSettings(**(values | ({"max_length": length} if length else {})))

@@ -20,7 +20,7 @@ def shipped_recipes() -> list[str]:
 
 
 def locate_recipe(name: str) -> Path:
-    """Give the file that `--config` means: one that exists wins over a shipped name, as with models."""
+    """Return the file that `--config` means: one that exists wins over a shipped name, as with models."""
     path, names = Path(name), shipped_recipes()
     if path.exists() and not path.is_dir():
         return path

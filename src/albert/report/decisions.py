@@ -29,7 +29,8 @@ class Decided:
     kind: str  # of the task
     labels: tuple[str, ...]
     best: str  # the score that decides
-    baseline: float  # it without reading
+    baseline: float  # of that score
+    bag_of_words: float | None = None  # of that score
     decisions: tuple[Decision, ...] = ()
 
 
@@ -37,14 +38,20 @@ _LINE, _HEAD = TypeAdapter(Decision), TypeAdapter(Decided)
 
 
 def keep_decisions(
-    folder: Path, task: AnyTask, *, examples: Sequence[Any], predictions: Sequence[Any], baseline: float
+    folder: Path,
+    task: AnyTask,
+    *,
+    examples: Sequence[Any],
+    predictions: Sequence[Any],
+    baseline: float,
+    bag_of_words: float | None = None,
 ) -> None:
     """Write the decisions of a task into a run folder."""
     decisions = [task.decision(example, given) for example, given in zip(examples, predictions, strict=True)]
     kept = [decision for decision in decisions if decision is not None]
     if not kept:
         return
-    head = asdict(Decided(task.kind, tuple(getattr(task, "labels", ())), task.best, baseline))
+    head = asdict(Decided(task.kind, tuple(getattr(task, "labels", ())), task.best, baseline, bag_of_words))
     with atomic_write(folder / FILE) as file:
         file.write(_to_line(head))
         for decision in kept:

@@ -24,7 +24,7 @@ MOST_CLASSES = 100
 
 
 def dev_sections(decided: Decided) -> Iterator[Html]:
-    """Give the sections on the decisions."""
+    """Return the sections on the decisions."""
     if not decided.decisions:
         return
     task = KINDS.get(decided.kind)
@@ -83,7 +83,7 @@ def _binned(view: DevView, figure: Binned) -> Html:
 
 
 def _score_table(view: DevView, what: str, parts: Sequence[tuple[str, Sequence[Decision]]]) -> Html:
-    """Give the scores of parts, in the way of the task."""
+    """Return the scores of parts, in the way of the task."""
     scores = view.scores()
     rows = [(name, f"{len(own):,}", *(score(own) for score in scores.values())) for name, own in parts]
     return page.table((what, "examples", *scores), rows)

@@ -52,7 +52,7 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 
 def _kept_run(folder: Path, summary: Mapping[str, Any]) -> Path | None:
-    """Give the folder of the best of several runs; None where there is one only."""
+    """Return the folder of the best of several runs; None where there is one only."""
     name = summary.get("chosen")
     if not isinstance(name, str) or Path(name).name != name or not is_run(folder / name):
         return None
@@ -74,7 +74,7 @@ def _state(history: History, summary: Mapping[str, Any]) -> str:
 
 
 def _scores(history: History, decided: Decided | None) -> Iterator[Html]:
-    """Give the scores of the best step, which are those of the model that is kept, beside the last."""
+    """Return the scores of the best step, which are those of the model that is kept, beside the last."""
     names = list(dict.fromkeys(name for line in history.metrics for name in line if name.startswith(DEV)))
     if not names:
         yield page.note("Not evaluated yet.")
@@ -89,7 +89,11 @@ def _scores(history: History, decided: Decided | None) -> Iterator[Html]:
             rows.append((_title(name), at_best, f"{list(points.values())[-1]:.4f}"))
     yield page.table(("score", f"best model (step {step:,})", "last step"), rows)
     if decided:
-        yield page.paragraph(f"{_title(deciding).capitalize()} without reading a word: {decided.baseline:.4f}.")
+        words = decided.bag_of_words
+        yield page.paragraph(
+            f"Baseline (the best decision that reads no text): {_title(deciding)} {decided.baseline:.4f}."
+            + (f" A bag of words (TF-IDF and a linear model): {words:.4f}." if words is not None else "")
+        )
     yield page.note(f"{_title(deciding).capitalize()} on dev chose the step, so its score is a little too good.")
 
 

@@ -51,7 +51,7 @@ def _state(history: History) -> str:
 
 
 def _results(history: History) -> Iterator[Html]:
-    """Give the scores on held-out text, and the training loss beside the held-out one."""
+    """Return the scores on held-out text, and the training loss beside the held-out one."""
     rows = []
     loss, points = history.recent_mean("mlm_loss"), history.series("valid_mlm_loss")
     if points:

@@ -55,7 +55,7 @@ class ParameterRow:
     embedding_size: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Give the row as JSON, without the fields that don't apply."""
+        """Return the row as JSON, without the fields that don't apply."""
         fields: dict[str, Any] = {"table": self.table}
         if self.model is not None:
             fields["model"] = self.model

@@ -41,7 +41,7 @@ class ScoredSpan(NamedTuple):
 def spans_of_logits(
     window: Window, output: tuple[np.ndarray, np.ndarray], *, max_answer: int, n_best: int
 ) -> Iterator[ScoredSpan]:
-    """Give the best spans by the plain head: start and end scores of every position."""
+    """Return the best spans by the plain head: start and end scores of every position."""
     length = len(window.offsets)
     if not length:
         return
@@ -57,7 +57,7 @@ def spans_of_logits(
 
 
 def spans_of_beam(window: Window, output: tuple[np.ndarray, ...], *, max_answer: int) -> Iterator[ScoredSpan]:
-    """Give the spans in the conditional head's beam: best starts, best ends for each, as positions from [CLS]."""
+    """Return the spans in the conditional head's beam: best starts, best ends for each, as positions from [CLS]."""
     start_scores, starts, end_scores, ends, _ = output
     length = len(window.offsets)
     for start_score, start, row, lasts in zip(start_scores, starts - window.first, end_scores, ends, strict=True):

@@ -127,7 +127,7 @@ class Choice(Task[ChoiceExample, ChoiceFeature, Chosen]):
         return Chosen(choice, example.choices[choice], tuple(probabilities.tolist()))
 
     def score(self, examples: Sequence[ChoiceExample], predictions: Sequence[Chosen]) -> dict[str, float]:
-        """Give the accuracy, of all and of each group."""
+        """Return the accuracy, of all and of each group."""
         right: dict[str, list[bool]] = defaultdict(list)
         for example, prediction in zip(examples, predictions, strict=True):
             hit = prediction.choice == example.target
@@ -136,11 +136,11 @@ class Choice(Task[ChoiceExample, ChoiceFeature, Chosen]):
                 right[f"accuracy_{example.group}"].append(hit)
         return {name: sum(hits) / len(hits) for name, hits in right.items()}
 
-    def blind(self, examples: Sequence[ChoiceExample]) -> Callable[[ChoiceExample], Chosen]:
+    def baseline(self, examples: Sequence[ChoiceExample]) -> Callable[[ChoiceExample], Chosen]:
         counts = Counter(example.target for example in examples)
         shares = tuple(counts[number] / max(1, len(examples)) for number in range(self.num_choices))
-        commonest = max(range(self.num_choices), key=lambda number: shares[number])
-        return lambda example: Chosen(commonest, example.choices[commonest], shares)
+        majority = max(range(self.num_choices), key=lambda number: shares[number])
+        return lambda example: Chosen(majority, example.choices[majority], shares)
 
     def asked(
         self, question: str | Texts, choices: Texts | Sequence[Texts], context: str | Texts = ""

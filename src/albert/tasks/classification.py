@@ -168,11 +168,11 @@ class Classification(_OnPooled[Label]):
         guesses = np.array([number[prediction.label] for prediction in predictions])
         return SCORES[self.best](truth, guesses)
 
-    def blind(self, examples: Sequence[TextExample]) -> Callable[[TextExample], Label]:
+    def baseline(self, examples: Sequence[TextExample]) -> Callable[[TextExample], Label]:
         counts = Counter(example.target for example in examples)
         shares = {label: counts[i] / max(1, len(examples)) for i, label in enumerate(self.labels)}
         constants = [Label(label, shares) for label in sorted(self.labels, key=lambda label: -shares[label])]
-        if len(constants) > 2 or not examples:  # by accuracy and Matthews' correlation none beats the commonest class
+        if len(constants) > 2 or not examples:  # by accuracy and Matthews' correlation none beats the majority class
             return lambda _: constants[0]
         best = max(constants, key=lambda one: self.score(examples, [one] * len(examples))[self.best])  # the F1 of QQP
         return lambda _: best
@@ -222,10 +222,10 @@ class MultiLabel(_OnPooled[Labels]):
         guesses = self._rows([tuple(number[label] for label in prediction.labels) for prediction in predictions])
         return multi_label_scores(self._rows([example.target for example in examples]), guesses)
 
-    def blind(self, examples: Sequence[TextExample]) -> Callable[[TextExample], Labels]:
+    def baseline(self, examples: Sequence[TextExample]) -> Callable[[TextExample], Labels]:
         means = self._rows([example.target for example in examples]).mean(axis=0)
         named = dict(zip(self.labels, means.tolist(), strict=True))
-        right = np.cumsum(np.sort(means)[::-1])  # by saying the 1, 2, … commonest of every row: the F1 of each choice
+        right = np.cumsum(np.sort(means)[::-1])  # by saying the 1, 2, … most frequent: the F1 of each choice
         count = int((2 * right / (np.arange(1, len(means) + 1) + means.sum())).argmax()) + 1
         usual = Labels(tuple(sorted(named, key=lambda label: -named[label])[:count]), named)
         return lambda _: usual
@@ -264,7 +264,7 @@ class Regression(_OnPooled[Number]):
             raise ModelError(f"centre={self.centre}, scale={self.scale}: both are finite, and the scale is above 0")
 
     def fitted(self, examples: Sequence[TextExample]) -> Self:
-        """Give the task with mean and deviation of these targets: a head learns numbers around 0, not 50,000."""
+        """Return the task with mean and deviation of these targets: a head learns numbers around 0, not 50,000."""
         targets = np.array([example.target for example in examples], dtype=np.float64)
         return replace(self, centre=float(targets.mean()), scale=float(targets.std()) or 1.0)
 
@@ -286,7 +286,7 @@ class Regression(_OnPooled[Number]):
         truth = np.array([example.target for example in examples], dtype=np.float64)
         return regression_scores(truth, np.array([prediction.value for prediction in predictions]))
 
-    def blind(self, examples: Sequence[TextExample]) -> Callable[[TextExample], Number]:
+    def baseline(self, examples: Sequence[TextExample]) -> Callable[[TextExample], Number]:
         mean = Number(float(np.mean([example.target for example in examples])))
         return lambda _: mean
 

@@ -44,7 +44,7 @@ class Remembered:
 
 
 def task_json(task: AnyTask, *, name: str = "", columns: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Give the contents of task.json."""
+    """Return the contents of task.json."""
     return {"kind": task.kind, "name": name, **task.remembered(), "columns": dict(columns or {})}
 
 

@@ -157,7 +157,7 @@ class Similarity(Task[PairExample, PairFeature, Likeness]):
             scores |= _search(searched)
         return scores
 
-    def blind(self, examples: Sequence[PairExample]) -> Callable[[PairExample], Likeness]:
+    def baseline(self, examples: Sequence[PairExample]) -> Callable[[PairExample], Likeness]:
         same = np.ones(1, dtype=np.float32)
         return lambda _: Likeness(0.0, (same, same, same))
 

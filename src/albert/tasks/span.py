@@ -216,7 +216,7 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
         """Decide again, from the same candidates, by this task's threshold."""
         return self._answer(given.candidates, given.null_odds)
 
-    def blind(self, examples: Sequence[QuestionExample]) -> Callable[[QuestionExample], Answer] | None:
+    def baseline(self, examples: Sequence[QuestionExample]) -> Callable[[QuestionExample], Answer] | None:
         """Say of every question that it has no answer, where some have none."""
         if not self.unanswerable:
             return None

@@ -72,7 +72,7 @@ def spans_of(tags: Sequence[str]) -> list[Span]:
 
 
 def span_scores(truth: Sequence[Sequence[str]], guesses: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Give F1, precision and recall of spans over all sentences, and the F1 of each type."""
+    """Return F1, precision and recall of spans over all sentences, and the F1 of each type."""
     right: dict[str, int] = {}
     said: dict[str, int] = {}
     real: dict[str, int] = {}
@@ -96,7 +96,7 @@ def _f1(right: int, said: int, real: int) -> float:
 
 
 def _split(tag: str) -> tuple[str, str]:
-    """Give the position, one of O B I E S, and the type."""
+    """Return the position, one of O B I E S, and the type."""
     position, _, kind = tag.partition("-")
     return _SAME.get(position, position), kind
 

@@ -87,7 +87,7 @@ class Tagged:
 
 @cache
 def _word_pattern() -> re.Pattern[str]:
-    """Give what finds words and punctuation marks; accents and vowel signs, which \\w leaves out, belong to a word."""
+    """Return what finds words and punctuation; accents and vowel signs, which \\w leaves out, belong to a word."""
     marks = "".join(chr(n) for n in range(0x300, 0x110000) if unicodedata.category(chr(n)).startswith("M"))
     return re.compile(rf"\w[\w{marks}{_JOINERS}]*|[^\w\s]")
 
@@ -207,18 +207,18 @@ class Tagging(Task[TagExample, TagFeature, Tagged]):
         return Tagged(words, _spans(_text(example), words) if has_spans(self.labels) else ())
 
     def score(self, examples: Sequence[TagExample], predictions: Sequence[Tagged]) -> dict[str, float]:
-        """Give the accuracy a word and, where tags say spans, the F1 of spans."""
+        """Return the accuracy a word and, where tags say spans, the F1 of spans."""
         truth = [[self.labels[tag] for tag in example.target or ()] for example in examples]
         guesses = [[word.tag for word in prediction.words] for prediction in predictions]
         pairs = [pair for one, other in zip(truth, guesses, strict=True) for pair in zip(one, other, strict=True)]
         accuracy = {"accuracy": sum(one == other for one, other in pairs) / max(1, len(pairs))}
         return (span_scores(truth, guesses) if has_spans(self.labels) else {}) | accuracy
 
-    def blind(self, examples: Sequence[TagExample]) -> Callable[[TagExample], Tagged]:
+    def baseline(self, examples: Sequence[TagExample]) -> Callable[[TagExample], Tagged]:
         counts = Counter(tag for example in examples for tag in example.target or ())
-        commonest, count = counts.most_common(1)[0] if counts else (0, 0)
+        majority, count = counts.most_common(1)[0] if counts else (0, 0)
         row = np.zeros(len(self.labels))
-        row[commonest] = count / max(1, counts.total())
+        row[majority] = count / max(1, counts.total())
         return lambda example: self.decide(example, [], [np.tile(row, (len(example.words), 1))])
 
     def asked(self, text: str | Texts | Sequence[Texts]) -> tuple[list[TagExample], bool]:
@@ -256,7 +256,7 @@ def _text(example: TagExample) -> str:
 
 
 def _offsets(example: TagExample) -> Sequence[tuple[int, int]]:
-    """Give the place of each word in the text, which is the words with spaces between them if there is none."""
+    """Return the place of each word in the text, which is the words with spaces between them if there is none."""
     if example.offsets is not None:
         return example.offsets
     ends = np.cumsum([len(word) + 1 for word in example.words]) - 1

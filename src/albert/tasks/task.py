@@ -82,7 +82,7 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
 
     @abstractmethod
     def configure(self, config: AlbertConfig) -> AlbertConfig:
-        """Give the configuration of a model for this task: labels and problem type."""
+        """Return the configuration of a model for this task: labels and problem type."""
 
     @abstractmethod
     def encode(self, example: ExampleT, tokenizer: Tokenizer) -> list[FeatureT]:
@@ -116,15 +116,15 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
         """Score decisions against the examples' targets; has the key `best`."""
 
     def settled(self, examples: Sequence[ExampleT], predictions: Sequence[PredictionT]) -> Self:
-        """Give the task with the settings that are chosen on dev (from when on a question has no answer)."""
+        """Return the task with the settings that are chosen on dev (from when on a question has no answer)."""
         return self
 
     def decided(self, prediction: PredictionT) -> PredictionT:
         """Decide again by the settings of this task what was decided before they were chosen."""
         return prediction
 
-    def blind(self, examples: Sequence[ExampleT]) -> Callable[[ExampleT], PredictionT] | None:
-        """Give the best decision that reads no text (the best class of these examples); None: there is none."""
+    def baseline(self, examples: Sequence[ExampleT]) -> Callable[[ExampleT], PredictionT] | None:
+        """Return the best decision that reads no text (the majority class of these examples); None: there is none."""
         return None
 
     @abstractmethod
@@ -144,7 +144,7 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
         return None
 
     def remembered(self) -> dict[str, Any]:
-        """Give the settings that a model folder keeps (task.json), so that prediction does what evaluation did."""
+        """Return the settings that a model folder keeps (task.json), so that prediction does what evaluation did."""
         return {"max_length": self.max_length}
 
     def files(self, config: AlbertConfig) -> dict[str, Any]:

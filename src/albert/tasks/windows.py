@@ -52,7 +52,7 @@ class Passage:
         return cls(encoding.ids, np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2))
 
     def tokens_of(self, characters: Span) -> Span:
-        """Give the tokens that some characters stand in: the fewest that cover them, none if there are none."""
+        """Return the tokens that some characters stand in: the fewest that cover them, none if there are none."""
         solid = np.flatnonzero(_solid(self.offsets))
         starts, ends = self.offsets[solid].T
         first = int(np.searchsorted(ends, characters.start, side="right"))
@@ -90,7 +90,7 @@ class Window(Feature):
         return allowed
 
     def characters(self, start: int, last: int) -> Span:
-        """Give the characters from the start of one passage token of the window to the end of another."""
+        """Return the characters from the start of one passage token of the window to the end of another."""
         return Span(int(self.offsets[start, 0]), int(self.offsets[last, 1]))
 
 
@@ -143,7 +143,7 @@ def best_context(spans: Sequence[Span]) -> list[npt.NDArray[np.bool_]]:
 
 
 def _positions(answer: Span, window: Span, *, first: int) -> tuple[int, int]:
-    """Give the positions of an answer's first and last token in a window, or those of [CLS]."""
+    """Return the positions of an answer's first and last token in a window, or those of [CLS]."""
     if answer.start == answer.end or answer.start < window.start or answer.end > window.end:
         return 0, 0
     return answer.start - window.start + first, answer.end - 1 - window.start + first

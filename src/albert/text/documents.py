@@ -83,7 +83,7 @@ class ReadReport:
 def iter_documents(
     inputs: Iterable[str | Path], *, text_field: str = "text", report: ReadReport | None = None
 ) -> Iterator[Document]:
-    """Give the documents of files, folders and globs in order."""
+    """Return the documents of files, folders and globs in order."""
     report = report if report is not None else ReadReport()
     sources = find_sources(inputs)
     for path in sources.duplicates:
@@ -92,7 +92,7 @@ def iter_documents(
 
 
 def read_documents(sources: Sequence[Source], *, text_field: str, report: ReadReport) -> Iterator[Document]:
-    """Give the documents of found files in order."""
+    """Return the documents of found files in order."""
     finished = 0
     for source in sources:
         met_text = False
@@ -126,7 +126,7 @@ def _texts(source: Source, stream: io.BufferedReader, text_field: str, report: R
 
 
 def _txt_texts(source: Source, lines: io.TextIOWrapper, report: ReadReport) -> Iterator[tuple[int, str]]:
-    """Give documents between blank lines, a very long one in parts: memory never holds the whole of it."""
+    """Return documents between blank lines, a very long one in parts: memory never holds the whole of it."""
     number, first, size = 1, 1, 0  # the line being read, the line where the buffer begins, characters in the buffer
     buffer: list[str] = []
     at_line_start, cut = True, False

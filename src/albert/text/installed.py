@@ -50,7 +50,7 @@ def library_folders() -> dict[str, Path]:
 
 
 def installed_documents() -> Iterator[InstalledDocument]:
-    """Give the documents, standard library first, in a fixed order."""
+    """Return the documents, standard library first, in a fixed order."""
     for library, folder in library_folders().items():
         for file in sorted(folder.rglob("*.py")):
             if not {"site-packages", "test", "tests", "idlelib"} & set(file.relative_to(folder).parts):
@@ -90,13 +90,13 @@ def label_paragraphs(documents: Iterable[InstalledDocument], rows: int, *, seed:
 
 
 def _runs(paragraph: str) -> set[str]:
-    """Give every run of words, or the whole of a short paragraph."""
+    """Return every run of words, or the whole of a short paragraph."""
     words = re.findall(r"[a-z]+", paragraph.lower())
     return {" ".join(words[i : i + COPIED_WORDS]) for i in range(max(1, len(words) - COPIED_WORDS + 1))}
 
 
 def _paragraphs(file: Path) -> Iterator[str]:
-    """Give the prose paragraphs of a file's docstrings, one a line, without examples, tables and lists of names."""
+    """Return the prose paragraphs of a file's docstrings, one a line, without examples, tables and lists of names."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in other people's strings
@@ -111,7 +111,7 @@ def _paragraphs(file: Path) -> Iterator[str]:
 
 
 def _docstrings(node: ast.AST) -> Iterator[str]:
-    """Give the docstrings in file order; only statements are visited, not expressions, which are most of a file."""
+    """Return the docstrings in file order; only statements are visited, not expressions, which are most of a file."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         yield ast.get_docstring(node, clean=False) or ""
     for field in ("body", "handlers", "orelse", "finalbody"):

@@ -29,7 +29,7 @@ LANGUAGES = frozenset(_CODES.split())
 
 
 def split_sentences(text: str, *, language: str | None) -> Iterator[str]:
-    """Give the sentences of a text in the language of that ISO 639 code, or its lines where no language is given."""
+    """Return the sentences of a text in the language of that ISO 639 code, or its lines where no language is given."""
     for line in text.split("\n"):
         if language:
             yield from _by_rule(line, language)

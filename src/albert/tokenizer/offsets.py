@@ -19,7 +19,7 @@ Normalise = Callable[[str], tuple[str, list[int]]]  # SentencePiece's normaliser
 
 
 def spans(original: str, aligned: Aligned, pieces: Sequence[str], *, normalise: Normalise) -> Spans:
-    """Give the part of the original text that each piece covers."""
+    """Return the part of the original text that each piece covers."""
     cuts = pairwise((0, *accumulate(map(len, pieces))))
     unchanged = "".join(pieces) == MARKER + aligned.text.replace(" ", MARKER)
     if unchanged and isinstance(aligned.origins, range):  # character i of the pieces is character i - 1 of the original
@@ -39,7 +39,7 @@ def spans(original: str, aligned: Aligned, pieces: Sequence[str], *, normalise: 
 
 
 def _start_at(origins: list[int], begin: int) -> None:
-    """Give the first character all that was dropped before it."""
+    """Return the first character all that was dropped before it."""
     first, place = origins[1], 1
     while begin < first == origins[place]:
         origins[place] = begin

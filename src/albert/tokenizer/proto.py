@@ -20,7 +20,7 @@ SCORE_STEPS = 1024  # in 1
 
 
 def read_charsmap(model: bytes) -> bytes:
-    """Give the compiled rules of a model's normaliser; empty if it has none."""
+    """Return the compiled rules of a model's normaliser; empty if it has none."""
     for field, start, stop in _fields(model, 0, len(model)):
         if field == _NORMALIZER_SPEC:
             found = (model[begin:end] for number, begin, end in _fields(model, start, stop) if number == _CHARSMAP)
@@ -62,7 +62,7 @@ def _piece(piece: str, score: float) -> bytes:
 
 
 def _fields(message: bytes, place: int, stop: int) -> Iterator[tuple[int, int, int]]:
-    """Give number, begin and end of each field of a message that SentencePiece wrote or read, so it is well formed."""
+    """Return number, begin and end of each field of a message; SentencePiece wrote or read it, so it is well formed."""
     while place < stop:
         tag, begin = _read_varint(message, place)
         match tag & 7:

@@ -21,22 +21,22 @@ class Quality:
 
     @property
     def coverage(self) -> float:
-        """Give the share of characters that the vocabulary knows."""
+        """Return the share of characters that the vocabulary knows."""
         return self.known_characters / max(self.characters, 1)
 
     @property
     def unknown_rate(self) -> float:
-        """Give the share of pieces that are <unk>."""
+        """Return the share of pieces that are <unk>."""
         return self.unknown_pieces / max(self.pieces, 1)
 
     @property
     def pieces_per_word(self) -> float:
-        """Give the mean number of pieces of a word; of little meaning where words have no spaces between them."""
+        """Return the mean number of pieces of a word; of little meaning where words have no spaces between them."""
         return self.pieces / max(self.words, 1)
 
     @property
     def characters_per_piece(self) -> float:
-        """Give the mean length of a piece."""
+        """Return the mean length of a piece."""
         return self.characters / max(self.pieces, 1)
 
 

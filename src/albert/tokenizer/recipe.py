@@ -47,7 +47,7 @@ def character_coverage(lines: Iterable[str], vocab_size: int) -> float:
 
 
 def trainer_arguments(lines: Iterable[str], vocab_size: int) -> dict[str, Any]:
-    """Give SentencePiece's options for these lines."""
+    """Return SentencePiece's options for these lines."""
     return {
         "vocab_size": vocab_size,
         "model_type": "unigram",

@@ -127,17 +127,17 @@ class Tokenizer:
         return word_starts(self.pieces)
 
     def encode(self, text: str) -> list[int]:
-        """Give the ids of one text, without special tokens."""
+        """Return the ids of one text, without special tokens."""
         return replaced(self._engine.encode(self.normalisation(text), out_type=int), self._split_ids)
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """Give the ids of each text, without special tokens: the fast way for many."""
+        """Return the ids of each text, without special tokens: the fast way for many."""
         normalised = [self.normalisation(text) for text in texts]
         encoded = self._engine.encode(normalised, out_type=int, num_threads=1)
         return [replaced(ids, self._split_ids) for ids in encoded]
 
     def encode_with_offsets(self, text: str) -> Encoding:
-        """Give the ids of one text, and the characters of the text that each came from.
+        """Return the ids of one text, and the characters of the text that each came from.
 
         Both ends of the offsets never decrease. They cover every character that is not white space, unless nothing
         of the text is left after normalisation. A bare word marker, as before a bracket, has an empty span.
@@ -149,11 +149,11 @@ class Tokenizer:
         return Encoding(ids, spans(text, aligned, surfaces, normalise=self._aligned))
 
     def normalise(self, text: str) -> str:
-        """Give a text as the model sees it: what the pieces are cut from, white space as single spaces."""
+        """Return a text as the model sees it: what the pieces are cut from, white space as single spaces."""
         return self._engine.normalize(self.normalisation(text)).replace(MARKER, " ").strip()
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Give the text of the ids; special tokens leave nothing."""
+        """Return the text of the ids; special tokens leave nothing."""
         return self._engine.decode([int(number) for number in ids])
 
     @property

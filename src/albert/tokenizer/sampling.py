@@ -41,11 +41,11 @@ class Lines:
             self.size -= len(heapq.heappop(self._heap)[1])
 
     def __iter__(self) -> Iterator[str]:
-        """Give the lines in random order, always the same."""
+        """Return the lines in random order, always the same."""
         return (line for _, line in sorted(self._heap, reverse=True))
 
     def some(self, limit: int) -> Lines:
-        """Give a smaller choice of the lines."""
+        """Return a smaller choice of the lines."""
         fewer = Lines(limit)
         for line in self:
             fewer.offer(line)
@@ -63,7 +63,7 @@ class Sample:
 
     @property
     def num_characters(self) -> int:
-        """Give the size of the documents, held-out ones too."""
+        """Return the size of the documents, held-out ones too."""
         return self.training.offered + self.held_out.offered
 
     def add(self, document: Document) -> None:

@@ -58,7 +58,7 @@ def save_checkpoint(
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
-    """Give the place of the checkpoint of a step."""
+    """Return the place of the checkpoint of a step."""
     return folder / f"step-{step:08d}"
 
 

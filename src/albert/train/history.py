@@ -31,26 +31,26 @@ class History:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Give the settings by their dotted names."""
+        """Return the settings by their dotted names."""
         values = self.identity.get("settings")
         return flatten(values) if isinstance(values, Mapping) else {}
 
     @property
     def last_step(self) -> int:
-        """Give the last step that was logged."""
+        """Return the last step that was logged."""
         return int(self.metrics[-1]["step"]) if self.metrics else 0
 
     def series(self, name: str) -> list[tuple[int, float]]:
-        """Give a metric as points (step, value); what is not a finite number is left out."""
+        """Return a metric as points (step, value); what is not a finite number is left out."""
         return [(int(line["step"]), line[name]) for line in self.metrics if name in line and math.isfinite(line[name])]
 
     def final(self, name: str) -> float | None:
-        """Give the last value of a metric."""
+        """Return the last value of a metric."""
         points = self.series(name)
         return points[-1][1] if points else None
 
     def recent_mean(self, name: str) -> float | None:
-        """Give the mean of a metric over the last tenth of the steps: one logged value is mostly noise."""
+        """Return the mean of a metric over the last tenth of the steps: one logged value is mostly noise."""
         points = self.series(name)
         recent = [value for step, value in points if step >= points[-1][0] * (1 - 1 / RECENT)]
         return sum(recent) / len(recent) if recent else None

@@ -301,7 +301,7 @@ class _Meter:
             self._sums[name] = self._sums.get(name, 0.0) + value
 
     def read(self, lr: float) -> dict[str, float]:
-        """Give the metrics since the last reading, over all processes."""
+        """Return the metrics since the last reading, over all processes."""
         names = sorted(self._sums)
         sums = dict(zip(names, self._world.sum([self._sums[name] for name in names]), strict=True))
         now = time.monotonic()

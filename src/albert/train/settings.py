@@ -69,7 +69,7 @@ class GrowSettings(Section):
 
 
 def stage_at(stages: list[Stage], step: int, *, steps: int, constant: int) -> int:
-    """Give the value in force at a step."""
+    """Return the value in force at a step."""
     value = constant
     for share, stage in stages:
         if step >= round(share * steps):
