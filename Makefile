@@ -64,8 +64,8 @@ soak: setup  ## long random tests
 test-tf: .venv-tf/.ready  ## converting checkpoints that real TensorFlow wrote
 	@.venv-tf/bin/python -m pytest -m tf tests/interop
 
-test-cluster: .venv-ray/.ready  ## building a store on a two-node Ray cluster
-	@.venv-ray/bin/python -m pytest -m cluster tests/data/test_build_ray.py
+test-cluster: .venv-ray/.ready  ## building a store, and a study, on a two-node Ray cluster
+	@.venv-ray/bin/python -m pytest -m cluster tests/data/test_build_ray.py tests/study/test_study_ray.py
 
 test-oracle: .venv-oracle/.ready setup  ## token ids against transformers 4's slow tokenizer on all of the real data
 	@.venv-oracle/bin/python tests/tokenizer/record_oracle.py

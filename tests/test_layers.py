@@ -20,7 +20,7 @@ PACKAGE = SOURCE / "albert"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("files", "settings", "batch"),
-    ("hardware",),
+    ("hardware", "cluster"),
     ("text",),
     ("tokenizer",),
     ("data", "model"),
@@ -46,7 +46,7 @@ STRANGERS: dict[str, tuple[str, ...]] = {
     "report": ("data", "optim", "labelled", "inference", "interop"),
     "recipes": ("data", "model", "optim", "train", "tasks", "labelled", "inference", "interop", "report"),
 }
-WITHOUT_TORCH = ("errors", "settings", "files", "hardware", "batch", "text", "tokenizer", "data")
+WITHOUT_TORCH = ("errors", "settings", "files", "hardware", "cluster", "batch", "text", "tokenizer", "data")
 ROWS_WITHOUT_TORCH = (
     "rows", "formats", "class_folders", "cells", "column_names", "sample", "detection", "targets", "holdout", "request",
     "table_check", "check", "conll", "glue_layouts", "recognition",

@@ -51,6 +51,15 @@ def resource_error(error: OSError, path: Path | str) -> AlbertError | None:
 
 
 @contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Name the path in what the system refuses while the block writes there: a write alone does not say where."""
+    try:
+        yield
+    except OSError as problem:
+        raise resource_error(problem, path) or problem from problem
+
+
+@contextmanager
 def atomic_write(path: Path | str) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under its name only when the block ends well."""
     path = Path(path)
@@ -208,9 +217,10 @@ def sole_owner(folder: Path | str) -> Iterator[None]:
             file.seek(0)
             owner = file.read(20).decode(errors="replace").strip()
             raise UsageError(f"{folder}: process {owner} is writing here: wait for it or choose another folder")
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n".encode())
-        file.flush()
+        with naming(folder):
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n".encode())
+            file.flush()
         yield
 
 

@@ -20,7 +20,7 @@ from albert.data import plan as plan_module
 from albert.data.build import BuildProgress, build_store
 from albert.data.encode import Job, Part, encode_part
 from albert.data.engines import Encoded, LocalEngine
-from albert.data.plan import BuildSettings
+from albert.data.plan import BuildSettings, plan_build
 from albert.data.store import TokenStore
 from albert.errors import AlbertError, DataError, Interrupted, ResourceError, UsageError
 from albert.tokenizer import Tokenizer
@@ -270,6 +270,15 @@ def test_shards_of_two_versions_are_never_mixed(
     monkeypatch.setattr(plan_module, "versions", lambda: versions | {"sentencex": "99"})
     with pytest.raises(UsageError, match=rf"begun with sentencex {versions['sentencex']}, this is 99"):
         run(tmp_path / "store")
+
+
+def test_a_language_that_is_none_and_a_field_of_plain_text_are_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    with pytest.raises(UsageError, match="language 'xx' is no language"):
+        BuildSettings(language="xx")
+    assert BuildSettings(language="pt-br").language == "pt-br"
+    (tmp_path / "a.txt").write_text("The ship came in.")
+    with pytest.raises(UsageError, match=r"field 'nofield': only .jsonl and .parquet have fields"):
+        plan_build([tmp_path / "a.txt"], tokenizer, BuildSettings(text_field="nofield"))
 
 
 def test_a_language_is_a_code() -> None:

@@ -139,7 +139,9 @@ def test_a_model_of_pairs_is_given_pairs_and_one_of_single_texts_is_not(
     ):
         result = run.invoke(app, words)
         assert isinstance(result.exception, error), words
-        assert "was trained on one text at a time" in str(result.exception)
+        assert "was trained on one text at a time, and this is a pair: leave the second text out" in str(
+            result.exception
+        )
 
 
 def test_an_output_never_replaces_its_input(classifier: str, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_shared_block_is_one_module_called_at_every_depth(sharing: str) -> Non
 def test_groups_are_contiguous_runs(layers: int, groups: int, inner: int) -> None:
     encoder = model_of(num_hidden_layers=layers, num_hidden_groups=groups, inner_group_num=inner).encoder
     blocks = list(encoder.attention)
-    used = [blocks.index(attention) for attention, _ in encoder.steps()]
+    used = [blocks.index(attention) for attention, *_ in encoder.steps()]
     assert used == [layer * groups // layers * inner + i for layer in range(layers) for i in range(inner)]
 
 

@@ -31,6 +31,8 @@ SMALL = {
     "train.save_every": 4, "train.eval_every": 100, "optimizer.warmup_steps": 2, "optimizer.lr": 0.01,
 }  # fmt: skip
 
+TIMES = ("tokens_per_second", "seconds")
+
 
 def settings(**changes: Any) -> PretrainSettings:
     values = SMALL | {name.replace("__", "."): value for name, value in changes.items()}
@@ -98,7 +100,7 @@ def test_a_resumed_run_is_the_uninterrupted_run_bit_for_bit(
     assert run(store, tmp_path / "cut", **changes).trained.resumed_from == 8
     assert same(tmp_path / "whole", tmp_path / "cut")
     timeless = [
-        [{key: value for key, value in line.items() if key != "tokens_per_second"} for line in metrics(tmp_path / name)]
+        [{key: value for key, value in line.items() if key not in TIMES} for line in metrics(tmp_path / name)]
         for name in ("whole", "cut")
     ]
     assert timeless[0] == timeless[1], "a resumed run reads like an uninterrupted one"
@@ -238,6 +240,20 @@ def test_depth_and_length_grow_and_resume_across_their_stages(store: TokenStore,
     constant = changes | {"grow__depth": []}
     run(store, tmp_path / "deep", **constant)
     assert not same(tmp_path / "whole", tmp_path / "deep")
+
+
+def test_dropout_can_be_removed_at_the_end_and_is_after_a_resume_too(store: TokenStore, tmp_path: Path) -> None:
+    drop = {"model__hidden_dropout_prob": 0.5, "model__attention_probs_dropout_prob": 0.5, "train__log_every": 1}
+    run(store, tmp_path / "kept", **drop)
+    run(store, tmp_path / "removed", **drop, dropout_until=0.5)
+    kept, removed = ([line["loss"] for line in metrics(tmp_path / name)] for name in ("kept", "removed"))
+    assert kept[:6] == removed[:6]
+    assert all(one != other for one, other in zip(kept[6:], removed[6:], strict=True))
+    part = settings(**drop, dropout_until=0.5)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(store, "tiny", tmp_path / "resumed", settings=part, observe=stop_at(9))
+    pretrain(store, "tiny", tmp_path / "resumed", settings=part)
+    assert same(tmp_path / "removed", tmp_path / "resumed")
 
 
 def test_a_bad_loss_stops_the_run_and_leaves_the_checkpoint(

@@ -206,3 +206,18 @@ def test_saving_into_a_model_folder_keeps_the_model(small: Tokenizer, tmp_path: 
     small.save(tmp_path)
     names = {"model.safetensors", "spiece.model", "tokenizer.json", "tokenizer_config.json"}
     assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def test_a_damaged_tokenizer_json_is_named_beside_a_spiece_model_too(
+    tokenizer: Tokenizer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokenizer.save(tmp_path)
+    assert Tokenizer.load(tmp_path).fingerprint == tokenizer.fingerprint
+    assert not caplog.records
+    (tmp_path / "tokenizer.json").write_text("{broken")
+    assert Tokenizer.load(tmp_path).fingerprint == tokenizer.fingerprint
+    assert f"{tmp_path / 'tokenizer.json'}: is not valid JSON" in caplog.text
+    assert "transformers will fail" in caplog.text
+    (tmp_path / "spiece.model").unlink()
+    with pytest.raises(ModelError, match=r"tokenizer.json: is not valid JSON"):
+        Tokenizer.load(tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from albert.errors import UsageError
+from albert.errors import ResourceError, UsageError
 from albert.train.history import History, read_history
 from albert.train.run import RunFolder
 
@@ -53,3 +53,11 @@ def test_a_record_without_identity_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"identity": []}))
     with pytest.raises(UsageError, match=r"run\.json: has no identity"):
         read_history(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_named_with_the_file_of_metrics(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run", {})
+    run.metrics_path.symlink_to("/dev/full")
+    with pytest.raises(ResourceError, match=r"run/metrics.jsonl: no space left"):
+        run.log(1, {"loss": 1.0})

@@ -22,6 +22,7 @@ from albert.cli import (
     evaluate,
     finetune,
     info,
+    plan,
     predict,
     pretrain,
     report,
@@ -53,6 +54,7 @@ app.command("embed")(embed.embed)
 app.command("search")(embed.search)
 app.command("convert")(convert.convert)
 app.add_typer(study.app, name="study")
+app.command("plan")(plan.plan)
 app.command("info")(info.info)
 app.command("report")(report.report)
 

@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import socket
 import sys
 import threading
 from collections import deque
@@ -24,8 +23,9 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
+from albert.cluster import ray_cluster
 from albert.data.encode import EncodedPart, Job, Part, encode_part
-from albert.errors import AlbertError, ResourceError, UsageError
+from albert.errors import AlbertError, ResourceError
 
 Encoded = Generator[EncodedPart, None, None]  # closing it ends the workers
 Pending = TypeVar("Pending")
@@ -61,7 +61,7 @@ class LocalEngine:
         pool = ProcessPoolExecutor(self.workers, context, initializer=_start_worker, initargs=(job,))
 
         def submit(part: Part) -> Future[EncodedPart]:
-            with _without_interrupts():  # workers start here and inherit it: Ctrl-C is the parent's to handle
+            with without_interrupts():  # workers start here and inherit it: Ctrl-C is the parent's to handle
                 return pool.submit(_encode_in_worker, part)
 
         try:
@@ -83,14 +83,10 @@ class RayEngine:
 
     def encode(self, parts: Iterable[Part], job: Job) -> Encoded:
         """Encode every part, in order; Ray runs a task again when its worker or node dies."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports home unless told not to, before its import
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else every task prints a FutureWarning
-        try:
-            import ray
-        except ImportError as problem:
-            raise UsageError("engine 'ray' needs Ray: pip install 'albert-lite[ray]'") from problem
+        with ray_cluster(self.address) as ray:
+            yield from self._encode(ray, parts, job)
 
-        self._connect(ray)
+    def _encode(self, ray: Any, parts: Iterable[Part], job: Job) -> Encoded:
         try:
             shared_job = ray.put(pickle.dumps(job))
             task = ray.remote(_encode_on_cluster).options(max_retries=RETRIES)
@@ -105,26 +101,6 @@ class RayEngine:
             raise ResourceError(
                 f"a Ray worker can't encode ({reason}): is this version of albert-lite installed on every node?"
             ) from problem
-        finally:
-            ray.shutdown()
-
-    def _connect(self, ray: Any) -> None:
-        on_main_thread = threading.current_thread() is threading.main_thread()
-        on_sigterm = signal.getsignal(signal.SIGTERM)
-        try:
-            _knock(self.address)
-            ray.init(self.address, log_to_driver=False, logging_level="ERROR")
-        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as problem:
-            raise ResourceError(f"no Ray cluster at {self.address or 'this machine'}: {problem}") from problem
-        if on_main_thread:
-            signal.signal(signal.SIGTERM, on_sigterm)  # Ray sets one that ends the process with another exit code
-
-
-def _knock(address: str | None) -> None:
-    """Find out quickly whether anybody listens at host:port; Ray itself would try for minutes."""
-    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
-    if colon:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _in_order(
@@ -145,7 +121,7 @@ def _in_order(
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
+def without_interrupts() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
@@ -162,10 +138,10 @@ _worker_job: Job  # of a worker process of LocalEngine
 def _start_worker(job: Job) -> None:
     global _worker_job
     _worker_job = job
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """End this process when its parent is gone, killed perhaps: the pool's queue would keep it waiting for ever."""
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -16,11 +16,11 @@ from albert.data.encode import versions
 from albert.data.journal import read_journal
 from albert.data.shard import ShardRecord
 from albert.data.store import MANIFEST, TOKENIZER, UNFINISHED, Manifest
-from albert.errors import DataError, UsageError
+from albert.errors import DataError, UsageError, did_you_mean
 from albert.files import sha256
 from albert.text.documents import DOCUMENT_LIMIT, ReadReport, printable, read_documents
 from albert.text.records import RECORD_LIMIT
-from albert.text.sentences import SENTENCE_LIMIT
+from albert.text.sentences import LANGUAGES, SENTENCE_LIMIT
 from albert.text.sources import Sources, find_sources
 from albert.tokenizer import Tokenizer
 
@@ -39,6 +39,8 @@ class BuildSettings:
             raise UsageError(
                 f"language '{self.language}' is not a code: use one of ISO 639, such as 'en', 'de' or 'zh'"
             )
+        if len(code := self.language.lower().partition("-")[0]) == 2 and code not in LANGUAGES:
+            raise UsageError(f"language '{self.language}' is no language: {did_you_mean(code, LANGUAGES)}")
 
     def resolved(self) -> dict[str, Any]:
         """Give all that decides the contents of a store, beside text, tokenizer and versions."""
@@ -50,6 +52,8 @@ class BuildSettings:
 def plan_build(inputs: Iterable[str | Path], tokenizer: Tokenizer, settings: BuildSettings) -> tuple[Sources, Manifest]:
     """Find the input files and name everything that the store will depend on; reads the files once for their hashes."""
     sources = find_sources(inputs)
+    if settings.text_field != "text" and all(source.format == "txt" for source in sources.files):
+        raise UsageError(f"field '{settings.text_field}': only .jsonl and .parquet have fields, these files are .txt")
     for source in sources.files:  # a wrong format or field shows in the first document: say so now, not after hours
         next(read_documents([source], text_field=settings.text_field, report=ReadReport()), None)
     plan = Manifest(

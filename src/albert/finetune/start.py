@@ -46,7 +46,7 @@ class Start:
         if not (folder / "config.json").exists() and (folder / "model" / "config.json").exists():
             folder = folder / "model"
         values = read_json(folder / "config.json", limit=CONFIG_LIMIT)
-        if not (folder / "spiece.model").exists():
+        if not any((folder / file).exists() for file in ("spiece.model", "tokenizer.json")):
             raise ModelError(f"{folder}: has no spiece.model: a model is tuned with its own tokenizer; put it there")
         config = from_json(values, source=folder / "config.json")
         tokenizer = Tokenizer.load(folder)

@@ -15,7 +15,6 @@ import numpy as np
 
 from albert.batch import Said, Wanted
 from albert.errors import DataError
-from albert.tasks.classification import softmax
 from albert.tasks.task import Example, Feature, Record, join_segments
 from albert.tasks.windows import best_context, window_spans
 from albert.tokenizer import Tokenizer
@@ -92,11 +91,12 @@ class Fill:
     def outputs(self, feature: BlankFeature, said: Said) -> Any:
         """Return the best pieces of a sequence's blanks and their probabilities."""
         (logits,) = said[HEAD]  # [blanks, V]
-        probabilities = softmax(logits)
-        best = np.argpartition(-probabilities, min(self.top, logits.shape[-1]) - 1)[:, : self.top]
-        values = np.take_along_axis(probabilities, best, axis=-1)
-        order = np.argsort(-values, axis=-1)
-        return np.take_along_axis(best, order, axis=-1), np.take_along_axis(values, order, axis=-1)
+        top = min(self.top, logits.shape[-1])
+        best = np.argpartition(logits, -top, axis=-1)[:, -top:]
+        order = np.argsort(-np.take_along_axis(logits, best, axis=-1), axis=-1)
+        best = np.take_along_axis(best, order, axis=-1)  # [blanks, top]
+        powers = np.exp(logits - logits.max(axis=-1, keepdims=True))  # fp32 is enough, and twice as fast
+        return best, np.take_along_axis(powers, best, axis=-1) / powers.sum(axis=-1, keepdims=True)
 
     def decide(self, example: PlainText, features: Sequence[BlankFeature], outputs: Sequence[Any]) -> tuple[Blank, ...]:
         """Put the guesses where the blanks stand in the text."""

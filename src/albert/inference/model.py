@@ -187,7 +187,7 @@ class Model:
         if not self.columns or given == ("pair" in self.columns):
             return None
         if given:
-            return "was trained on one text at a time, and this is a pair: give one"
+            return "was trained on one text at a time, and this is a pair: leave the second text out"
         return f"was trained on pairs of texts (the second was {self.columns['pair']!r}): give both"
 
     def predict(self, examples: Iterable[Any]) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from albert.batch import Batch
 from albert.errors import UsageError, did_you_mean
 from albert.model.config import AlbertConfig
-from albert.model.encoder import Encoded, Encoder
+from albert.model.encoder import Attention, Encoded, Encoder
 from albert.model.heads import (
     ConditionalSpanHead,
     MaskedLMHead,
@@ -26,6 +26,7 @@ from albert.model.heads import (
     TagHead,
 )
 from albert.model.packing import Packed
+from albert.model.relaxed import OwnParameters
 
 WORD_SIZE = 0.1  # root mean square of word embeddings that start from given vectors
 
@@ -99,6 +100,18 @@ def initialise(module: nn.Module, std: float, *, generator: torch.Generator) -> 
             nn.init.ones_(part.weight)
         if isinstance(bias := getattr(part, "bias", None), nn.Parameter):
             nn.init.zeros_(bias)
+    for part in module.modules():
+        if isinstance(part, OwnParameters):
+            part.start_as_shared()
+
+
+def remove_dropout(model: Albert) -> None:
+    """Train without dropout from now on, as the paper's largest model at the end (section 4.7)."""
+    for part in model.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
+        elif isinstance(part, Attention):
+            part.attention_dropout = 0.0
 
 
 @torch.no_grad()

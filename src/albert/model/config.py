@@ -33,6 +33,7 @@ LIMITS = {
     "max_position_embeddings": 1_048_576,
     "type_vocab_size": 1_024,
 }
+OURS = ("sharing", "norm_per_depth", "adapter_rank")  # fields that transformers does not have
 MAX_LABELS = 100_000
 MAX_PARAMETERS = 20_000_000_000  # 40x the largest model of the paper
 
@@ -60,6 +61,8 @@ class AlbertConfig:
     layer_norm_eps: float = 1e-12
     labels: tuple[str, ...] = ("LABEL_0", "LABEL_1")
     problem_type: ProblemType | None = None
+    norm_per_depth: bool = False  # relaxed sharing (model/relaxed.py): LayerNorms of its own for every depth
+    adapter_rank: int = 0  # … low-rank adapters of its own on query and value; 0: none
     project_equal: bool = False  # E = H, yet a projection: only in folders that others trained with one
 
     def __post_init__(self) -> None:
@@ -84,10 +87,18 @@ class AlbertConfig:
             raise UsageError(
                 f"num_hidden_groups={self.num_hidden_groups} is more than num_hidden_layers={self.num_hidden_layers}"
             )
+        if type(self.norm_per_depth) is not bool:
+            raise UsageError(f"norm_per_depth={self.norm_per_depth!r} must be true or false")
+        if type(self.adapter_rank) is not int or not 0 <= self.adapter_rank <= self.hidden_size:
+            raise UsageError(
+                f"adapter_rank={self.adapter_rank!r} must be a whole number from 0 to {self.hidden_size:,}"
+            )
         if self.sharing == "none":
             object.__setattr__(self, "num_hidden_groups", self.num_hidden_layers)
         elif self.sharing == "all" and self.num_hidden_groups == self.num_hidden_layers > 1:
             object.__setattr__(self, "sharing", "none")
+        if self.is_relaxed and self.sharing != "all":
+            raise UsageError(f"norm_per_depth and adapter_rank relax sharing='all'; this is sharing='{self.sharing}'")
         if self.project_equal and self.embedding_size != self.hidden_size:
             object.__setattr__(self, "project_equal", False)
         if (size := self._rough_parameters()) > MAX_PARAMETERS:
@@ -97,6 +108,11 @@ class AlbertConfig:
     def has_projection(self) -> bool:
         """Tell whether embeddings are projected from E to H."""
         return self.embedding_size != self.hidden_size or self.project_equal
+
+    @property
+    def is_relaxed(self) -> bool:
+        """Tell whether depths have parameters of their own on shared layers."""
+        return self.norm_per_depth or self.adapter_rank > 0
 
     @property
     def num_blocks(self) -> tuple[int, int]:
@@ -115,7 +131,9 @@ class AlbertConfig:
         attention, ffn = self.num_blocks
         embedding = (self.vocab_size + self.max_position_embeddings + self.type_vocab_size) * self.embedding_size
         blocks = attention * 4 * self.hidden_size**2 + ffn * 2 * self.hidden_size * self.intermediate_size
-        return embedding + self.embedding_size * self.hidden_size + blocks + self.hidden_size * len(self.labels)
+        own = self.num_hidden_layers * self.inner_group_num * 4 * self.hidden_size * (self.adapter_rank + 1)
+        own = own if self.is_relaxed else 0
+        return embedding + self.embedding_size * self.hidden_size + blocks + own + self.hidden_size * len(self.labels)
 
     def with_settings(self, settings: dict[str, Any]) -> AlbertConfig:
         """Give a copy with some fields changed; an unknown field is an error that suggests the near one."""
@@ -142,7 +160,7 @@ def from_json(values: dict[str, Any], *, source: Path | str) -> AlbertConfig:
         )
     if values.get("is_decoder") or values.get("add_cross_attention"):
         raise ModelError(f"{source}: a decoder; ALBERT is an encoder")
-    own = {field.name for field in fields(AlbertConfig)} - {"labels", "sharing", "project_equal"}
+    own = {field.name for field in fields(AlbertConfig)} - {"labels", "project_equal", *OURS}
     found = {name: value for name, value in values.items() if name in own and value is not None}
     missing = [name for name in ("hidden_size", "num_hidden_layers", "num_attention_heads") if name not in found]
     if missing:
@@ -151,8 +169,8 @@ def from_json(values: dict[str, Any], *, source: Path | str) -> AlbertConfig:
     act = found.get("hidden_act", "gelu_new")
     if isinstance(act, str):
         found["hidden_act"] = ACTIVATION_ALIASES.get(act, act)
-    if model_type == "albert-lite" and "sharing" in values:
-        found["sharing"] = values["sharing"]
+    if model_type == "albert-lite":
+        found |= {name: values[name] for name in OURS if name in values}
     labels = _labels(values, source=source)
     if labels:
         found["labels"] = labels
@@ -169,7 +187,7 @@ def read_config(path: Path | str) -> AlbertConfig:
 
 def to_json(config: AlbertConfig) -> dict[str, Any]:
     """Give the fields that transformers' AlbertConfig has, under its names."""
-    skipped = {"labels", "sharing", "project_equal", "problem_type"}
+    skipped = {"labels", "project_equal", "problem_type", *OURS}
     values: dict[str, Any] = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in skipped}
     values |= {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "position_embedding_type": "absolute"}
     values["id2label"] = {str(i): label for i, label in enumerate(config.labels)}

@@ -20,17 +20,9 @@ from torch.utils.checkpoint import checkpoint
 from albert.errors import DataError, UsageError
 from albert.model.config import Activation, AlbertConfig
 from albert.model.kernels import gelu_tanh
+from albert.model.norm import LayerNorm
 from albert.model.packing import Packed, attend
-
-
-class LayerNorm(nn.LayerNorm):
-    """Normalise in fp32 at least, whatever the input: eps = 1e-12 vanishes in fp16."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        if x.dtype in (torch.float32, torch.float64):
-            return super().forward(x)
-        weight, bias = self.weight.float(), self.bias.float()
-        return F.layer_norm(x.float(), self.normalized_shape, weight, bias, self.eps).to(x.dtype)
+from albert.model.relaxed import OwnParameters
 
 
 def activate(x: Tensor, name: Activation) -> Tensor:
@@ -73,14 +65,17 @@ class Attention(nn.Module):
         self.value = nn.Linear(width, width)
         self.output = nn.Linear(width, width)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
-        self.norm = LayerNorm(width, eps=config.layer_norm_eps)
+        self.norm = LayerNorm(width, eps=config.layer_norm_eps) if not config.norm_per_depth else None
 
-    def forward(self, x: Tensor, packed: Packed) -> Tensor:
+    def forward(self, x: Tensor, packed: Packed, own: OwnParameters | None = None) -> Tensor:
         dropout = self.attention_dropout if self.training else 0.0
-        mixed = attend(
-            self.query(x), self.key(x), self.value(x), packed=packed, num_heads=self.num_heads, dropout=dropout
-        )
-        return self.norm(x + self.dropout(self.output(mixed)))  # [T, H]
+        query, value = self.query(x), self.value(x)
+        if own is not None:
+            query, value = own.adapt(x, query, value)
+        mixed = attend(query, self.key(x), value, packed=packed, num_heads=self.num_heads, dropout=dropout)
+        norm = self.norm if own is None else own.attention_norm or self.norm
+        assert norm is not None
+        return norm(x + self.dropout(self.output(mixed)))  # [T, H]
 
 
 class FeedForward(nn.Module):
@@ -92,10 +87,12 @@ class FeedForward(nn.Module):
         self.up = nn.Linear(config.hidden_size, config.intermediate_size)
         self.down = nn.Linear(config.intermediate_size, config.hidden_size)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)  # Google has it; transformers never applies it
-        self.norm = LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.norm = LayerNorm(config.hidden_size, eps=config.layer_norm_eps) if not config.norm_per_depth else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.norm(x + self.dropout(self.down(activate(self.up(x), self.activation))))  # [T, H]
+    def forward(self, x: Tensor, own: OwnParameters | None = None) -> Tensor:
+        norm = self.norm if own is None else own.ffn_norm or self.norm
+        assert norm is not None
+        return norm(x + self.dropout(self.down(activate(self.up(x), self.activation))))  # [T, H]
 
 
 @dataclass(frozen=True)
@@ -123,6 +120,8 @@ class Encoder(nn.Module):
         self.projection = nn.Linear(config.embedding_size, config.hidden_size) if config.has_projection else None
         self.attention = nn.ModuleList(Attention(config) for _ in range(num_attention))
         self.ffn = nn.ModuleList(FeedForward(config) for _ in range(num_ffn))
+        own = config.num_hidden_layers * config.inner_group_num if config.is_relaxed else 0
+        self.own = nn.ModuleList(OwnParameters(config) for _ in range(own))
         self.pooler = nn.Linear(config.hidden_size, config.hidden_size) if pooler else None
 
     def forward(self, packed: Packed, *, depth: int | None = None, all_layers: bool = False) -> Encoded:
@@ -130,12 +129,12 @@ class Encoder(nn.Module):
         steps = self.steps(depth)
         x = self.embed(packed)
         layers = []
-        for attention, ffn in steps:
+        for step in steps:
             if self.checkpointing and torch.is_grad_enabled():
                 # not re-entrant: a shared layer would be "marked ready twice" under DistributedDataParallel
-                x = checkpoint(self.layer, x, packed, attention, ffn, use_reentrant=False)
+                x = checkpoint(self.layer, x, packed, *step, use_reentrant=False)
             else:
-                x = self.layer(x, packed, attention, ffn)
+                x = self.layer(x, packed, *step)
             if all_layers:
                 layers.append(x)
         return Encoded(x, self.pool(x, packed), tuple(layers))
@@ -151,16 +150,19 @@ class Encoder(nn.Module):
         return x if self.projection is None else self.projection(x)  # [T, H]
 
     @staticmethod
-    def layer(x: Tensor, packed: Packed, attention: nn.Module, ffn: nn.Module) -> Tensor:
+    def layer(x: Tensor, packed: Packed, attention: nn.Module, ffn: nn.Module, own: nn.Module | None = None) -> Tensor:
         """Return what one of the `steps` makes of the states: [T, H] → [T, H]."""
-        return ffn(attention(x, packed))
+        return ffn(attention(x, packed, own), own)
 
     def pool(self, x: Tensor, packed: Packed) -> Tensor | None:
         """Return tanh of a linear layer on each [CLS]: [T, H] → [B, H]; None without a pooler."""
         return None if self.pooler is None else torch.tanh(self.pooler(x.index_select(0, packed.starts)))
 
-    def steps(self, depth: int | None = None) -> list[tuple[nn.Module, nn.Module]]:
-        """List which attention and which feed-forward block run, in order; a layer has `inner_group_num` of each."""
+    def steps(self, depth: int | None = None) -> list[tuple[nn.Module, nn.Module, nn.Module | None]]:
+        """List which attention and which feed-forward block run, in order; a layer has `inner_group_num` of each.
+
+        Beside them what a depth has of its own; at another depth, that of the same share of the way.
+        """
         config = self.config
         inner, groups, layers = config.inner_group_num, config.num_hidden_groups, config.num_hidden_layers
         if depth is None:
@@ -178,5 +180,6 @@ class Encoder(nn.Module):
             for i in range(inner):
                 a = (layer if config.sharing == "ffn" else group) * inner + i
                 f = (layer if config.sharing == "attention" else group) * inner + i
-                steps.append((self.attention[a], self.ffn[f]))
+                own = self.own[layer * layers // depth * inner + i] if config.is_relaxed else None
+                steps.append((self.attention[a], self.ffn[f], own))
         return steps

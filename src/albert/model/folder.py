@@ -20,7 +20,7 @@ from torch import Tensor
 from albert.errors import ModelError
 from albert.files import atomic_folder, read_json, write_json
 from albert.model.albert import HEADS, Albert, initialise
-from albert.model.config import AlbertConfig, from_json, to_json
+from albert.model.config import OURS, AlbertConfig, from_json, to_json
 from albert.model.tensor_file import read_header, read_tensors, write_tensors
 from albert.model.weights import BACKBONE, Entry, expand, is_ignored
 from albert.tokenizer import Tokenizer
@@ -60,7 +60,7 @@ def architecture(heads: Sequence[str]) -> str | None:
 
 def transformers_opens(config: AlbertConfig, heads: Sequence[str]) -> bool:
     """Tell whether transformers would open the folder and compute the same."""
-    return config.sharing in ("all", "none") and architecture(heads) is not None
+    return config.sharing in ("all", "none") and not config.is_relaxed and architecture(heads) is not None
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,8 @@ def config_json(model: Albert, *, dtype: torch.dtype = torch.float32) -> dict[st
     values = to_json(config) | {"dtype": str(dtype).removeprefix("torch.")}
     if transformers_opens(config, heads):
         return {"architectures": [architecture(heads)], "model_type": "albert"} | values
-    return {"model_type": "albert-lite", "sharing": model.config.sharing, "heads": heads} | values
+    ours = {name: getattr(model.config, name) for name in (OURS if model.config.is_relaxed else OURS[:1])}
+    return {"model_type": "albert-lite", **ours, "heads": heads} | values
 
 
 def weights_path(folder: Path) -> Path:

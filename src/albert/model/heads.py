@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from albert.model.config import AlbertConfig
-from albert.model.encoder import Encoded, LayerNorm, activate
+from albert.model.encoder import Encoded, activate
+from albert.model.norm import LayerNorm
 from albert.model.packing import Packed
 
 BEAM = 5  # start_n_top and end_n_top of Google's run_squad_v2

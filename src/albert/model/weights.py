@@ -32,6 +32,7 @@ class Row:
 
 _HF_LAYER = "albert.encoder.albert_layer_groups.{g}.albert_layers.{m}"
 _TF_LAYER = "bert/encoder/transformer/group_{g}/inner_group_{m}"
+_HF_OWN, _TF_OWN = "albert.encoder.own.{d}", "bert/encoder/own_{d}"  # relaxed sharing: ours alone
 
 TABLE: tuple[Row, ...] = (
     Row(
@@ -72,6 +73,12 @@ TABLE: tuple[Row, ...] = (
     Row("encoder.ffn.{f}.up", f"{_HF_LAYER}.ffn", f"{_TF_LAYER}/ffn_1/intermediate/dense", "linear"),
     Row("encoder.ffn.{f}.down", f"{_HF_LAYER}.ffn_output", f"{_TF_LAYER}/ffn_1/intermediate/output/dense", "linear"),
     Row("encoder.ffn.{f}.norm", f"{_HF_LAYER}.full_layer_layer_norm", f"{_TF_LAYER}/LayerNorm_1", "norm"),
+    Row("encoder.own.{d}.attention_norm", f"{_HF_OWN}.attention_norm", f"{_TF_OWN}/attention_norm", "norm"),
+    Row("encoder.own.{d}.ffn_norm", f"{_HF_OWN}.ffn_norm", f"{_TF_OWN}/ffn_norm", "norm"),
+    Row("encoder.own.{d}.query_down", f"{_HF_OWN}.query_down", f"{_TF_OWN}/query_down", "linear"),
+    Row("encoder.own.{d}.query_up", f"{_HF_OWN}.query_up", f"{_TF_OWN}/query_up", "linear"),
+    Row("encoder.own.{d}.value_down", f"{_HF_OWN}.value_down", f"{_TF_OWN}/value_down", "linear"),
+    Row("encoder.own.{d}.value_up", f"{_HF_OWN}.value_up", f"{_TF_OWN}/value_up", "linear"),
     Row("encoder.pooler", "albert.pooler", "bert/pooler/dense", "linear"),
     Row("heads.mlm.dense", "predictions.dense", "cls/predictions/transform/dense", "linear"),
     Row("heads.mlm.norm", "predictions.LayerNorm", "cls/predictions/transform/LayerNorm", "norm"),
@@ -127,10 +134,12 @@ def is_ignored(name: str) -> bool:
 
 def _entries(row: Row, config: AlbertConfig, shapes: dict[str, tuple[int, ...]]) -> Iterator[Entry]:
     attention, ffn = config.num_blocks
-    count = attention if "{a}" in row.ours else ffn if "{f}" in row.ours else 1
+    depths = config.num_hidden_layers * config.inner_group_num
+    counts = {"{a}": attention, "{f}": ffn, "{d}": depths}
+    count = next((number for mark, number in counts.items() if mark in row.ours), 1)
     for block in range(count):
         group, inner = divmod(block, config.inner_group_num)
-        names = {"a": block, "f": block, "g": group, "m": inner}
+        names = {"a": block, "f": block, "d": block, "g": group, "m": inner}
         for suffix in ("weight", "bias"):
             ours = f"{row.ours.format(**names)}.{suffix}"
             if ours in shapes and not (row.kind == "bias" and suffix == "weight"):

@@ -17,6 +17,7 @@ from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.errors import UsageError
 from albert.model import Albert, Packed
+from albert.model.albert import remove_dropout
 from albert.model.losses import cross_entropy
 from albert.pretrain.held_out import IntrinsicEvaluation
 from albert.pretrain.settings import PretrainSettings, example_settings
@@ -97,6 +98,9 @@ class PretrainJob:
     def loss(self, batch: PretrainingBatch, *, counts: list[float], step: int) -> MicroLoss:
         """Add the masked-word loss and the order loss, each the mean over the global batch."""
         device, compiled = self._world.device, self._settings.train.compile
+        until = self._settings.dropout_until
+        if until is not None and step >= round(until * self._settings.train.steps):
+            remove_dropout(self.model)
         packed = Packed.from_batch(batch, device, padded=True if compiled else None)
         encoded = self._encoder(packed, depth=self.depth_at(step))
         labels = torch.from_numpy(batch.masked_labels).to(device)

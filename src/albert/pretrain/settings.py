@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -48,6 +48,9 @@ class PretrainSettings(Section):
     start_from: str | None = None  # a preset or a model folder, for whoever starts the run and names none
     model: dict[str, Any] = Field(default_factory=dict)  # fields of the configuration to change
     model_init: InitSettings = InitSettings()
+    dropout_until: Annotated[float, Field(gt=0, lt=1)] | None = (
+        None  # share of the steps; from there on without dropout
+    )
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
     optimizer: PretrainOptimizer = PretrainOptimizer()

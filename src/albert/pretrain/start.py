@@ -89,7 +89,8 @@ def settings_for(model: str, settings: PretrainSettings, *, asked: Collection[st
 
 
 def _reshaped(model: Albert, changes: dict[str, Any]) -> Albert:
-    if model.config.num_blocks != (model.config.inner_group_num,) * 2 and "num_hidden_layers" in changes:
+    shared = model.config.num_blocks == (model.config.inner_group_num,) * 2 and not model.config.is_relaxed
+    if not shared and "num_hidden_layers" in changes:
         raise UsageError("model.num_hidden_layers: only a model that shares all its layers can change its depth")
     other = Albert(model.config.with_settings(changes), list(model.heads))
     other.load_state_dict(model.state_dict())

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from albert.report.page import Html
+from albert.report.page import COLOURS, Html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,12 @@ class Curve:
 
 
 def draw_curves(
-    curves: Sequence[Curve], *, label: str, unit: Literal["plain", "percent"] = "plain", from_zero: bool = False
+    curves: Sequence[Curve],
+    *,
+    label: str,
+    unit: Literal["plain", "percent"] = "plain",
+    from_zero: bool = False,
+    across: str = "step",
 ) -> Html:
     """Draw curves over steps; `label` is what a screen reader says."""
     assert len(curves) <= len(HUES), "a figure has as many curves as the page has hues"
@@ -65,6 +70,7 @@ def draw_curves(
             mark, width = ("o", 1.6) if curve.markers or len(steps) == 1 else ("", 1.2)
             axes.plot(steps, values, color=hue, linewidth=width, marker=mark, markersize=3.5, label=curve.name)
         _dress(axes, unit=unit, from_zero=from_zero)
+        axes.set_xlabel(across, color=FAINT)
         if len(curves) > 1:
             figure.legend(loc="outside upper left", ncols=3, frameon=False, handlelength=1.2, columnspacing=1.0)
     return drawn[0]
@@ -112,6 +118,14 @@ def _canvas(label: str) -> Iterator[tuple[Figure, Axes, list[Html]]]:
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         FigureCanvasSVG(figure).print_svg(file, metadata=nothing)  # type: ignore[no-untyped-call]
     drawn.append(_inline(file.getvalue(), label))
+
+
+def as_file(drawing: Html) -> str:
+    """Return a drawing as a file of its own, for pages that show it as a picture, on light and dark grounds."""
+    style = f"<style>{COLOURS} svg {{ background: var(--ground); font-family: sans-serif; }}</style>"
+    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    head, _, body = drawing.partition(">")
+    return f"{head.replace('<svg', f'<svg {names}', 1)}>{style}{body}\n"
 
 
 def thin(points: Points, most: int = MOST_POINTS) -> list[tuple[float, float]]:

@@ -15,11 +15,15 @@ Html = NewType("Html", str)
 
 # Colours are variables, so that a figure drawn once is right on both grounds. The hues are Okabe and Ito's, which
 # colour-blind readers can tell apart, made darker or lighter to stand out from the ground.
-STYLE = """
+COLOURS = """
 :root { color-scheme: light dark; --ground: #ffffff; --ink: #1c1e21; --faint: #6b7280; --line: #d9dce1;
   --shade: #f5f6f8; --first: #0068a8; --second: #c2500a; --third: #007a5a; }
 @media (prefers-color-scheme: dark) { :root { --ground: #15171a; --ink: #e4e6ea; --faint: #9aa1ac;
   --line: #363b43; --shade: #1e2126; --first: #56b4e9; --second: #f0a04b; --third: #2fc79a; } }
+"""
+STYLE = (
+    COLOURS
+    + """
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem; max-width: 64rem; background: var(--ground); color: var(--ink);
   font: 1rem/1.5 system-ui, sans-serif; }
@@ -47,6 +51,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 dd, .command { font-family: ui-monospace, monospace; font-size: .9rem; }
 .command { background: var(--shade); padding: .5rem .75rem; border-radius: .5rem; overflow-wrap: anywhere; }
 """
+)
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import sentencepiece
 
 from albert.errors import ModelError
+from albert.files import read_json
 from albert.tokenizer.commas import comma_splits, replaced
 from albert.tokenizer.folder import (
     CONFIG_FILE,
@@ -33,6 +35,8 @@ from albert.tokenizer.offsets import spans
 from albert.tokenizer.pipeline import model_from_json, pipeline_json
 from albert.tokenizer.words import MARKER, word_starts
 
+log = logging.getLogger(__name__)
+
 sentencepiece.set_min_log_level(2)  # what goes wrong reaches us as an exception; its own log would go to stderr
 
 _PROBE = "Ａ１ ﬁ é e\u0301 각 \u200b a\u200db x"  # tells SentencePiece's normalisers apart
@@ -44,6 +48,14 @@ class Encoding:
 
     ids: list[int]
     offsets: list[tuple[int, int]]
+
+
+def _warn_of_damage(path: Path) -> None:
+    """Name a tokenizer.json that can't be read: spiece.model is enough here, but transformers reads the other."""
+    try:
+        read_json(path)
+    except ModelError as problem:
+        log.warning("%s: spiece.model is read in its place, but transformers will fail: save the folder again", problem)
 
 
 class _NotOurs(Exception):
@@ -81,6 +93,8 @@ class Tokenizer:
         file = path / MODEL_FILE if path.is_dir() else path
         if path.is_dir() and not file.exists() and (path / JSON_FILE).exists():
             file = path / JSON_FILE  # transformers saves no spiece.model
+        elif path.is_dir() and (path / JSON_FILE).exists():
+            _warn_of_damage(path / JSON_FILE)
         model = model_from_json(file) if file.suffix == ".json" else read_model(file)
         try:
             return cls(model, read_normalisation(file.with_name(CONFIG_FILE)))

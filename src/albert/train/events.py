@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from albert.files import naming
+
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
@@ -35,9 +37,10 @@ class EventFiles:
             self._wanted = self._writer is not None
         if self._writer is None:
             return
-        for name, value in metrics.items():
-            self._writer.add_scalar(_tag(name), value, global_step=step)
-        self._writer.flush()
+        with naming(self._folder):
+            for name, value in metrics.items():
+                self._writer.add_scalar(_tag(name), value, global_step=step)
+            self._writer.flush()
 
     def close(self) -> None:
         """End the file."""

@@ -310,6 +310,7 @@ class _Meter:
         metrics |= self._job.summarise(sums)
         if "tokens" in sums:
             metrics["tokens_per_second"] = sums["tokens"] / max(seconds, 1e-9)
+        metrics["seconds"] = seconds  # since the last reading: evaluations and saves in between count
         self._sums, self._steps = {}, 0
         return metrics
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import albert
 from albert.errors import UsageError
-from albert.files import atomic_write, read_json, sole_owner, write_json
+from albert.files import atomic_write, naming, read_json, sole_owner, write_json
 from albert.settings import Section, flatten, with_new_names
 from albert.train.events import EventFiles
 from albert.train.world import World
@@ -37,7 +37,16 @@ PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece")
 # is a matter of the machine (`auto` already means another one elsewhere).
 ADJUSTABLE = frozenset(
     f"train.{name}"
-    for name in ("save_every", "keep", "log_every", "timeout_minutes", "on_bad_loss", "checkpointing", "precision")
+    for name in (
+        "save_every",
+        "save_minutes",
+        "keep",
+        "log_every",
+        "timeout_minutes",
+        "on_bad_loss",
+        "checkpointing",
+        "precision",
+    )
 )
 
 
@@ -88,7 +97,7 @@ class RunFolder:
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Append one line of metrics."""
         values = {name: value if math.isfinite(value) else str(value) for name, value in metrics.items()}
-        with self.metrics_path.open("a", encoding="utf-8") as file:
+        with naming(self.metrics_path), self.metrics_path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step, **values}) + "\n")
         self._events.write(step, metrics)
 

@@ -1,0 +1,61 @@
+"""`albert.tune`: tables in memory are trained on like files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import albert
+from albert.errors import DataError, UsageError
+from word_model import sentences
+
+LABELS = ("bad", "good")
+FAST = {"train.steps": 20, "train.batch_size": 16, "optimizer.lr": 5e-3, "train.precision": "fp32"}
+
+
+def rows(count: int, *, seed: int) -> list[dict[str, Any]]:
+    drawn = sentences(count, LABELS, seed=seed)
+    return [{"id": np.int64(i), "text": one.text, "label": LABELS[one.target]} for i, one in enumerate(drawn)]  # type: ignore[index]
+
+
+class Frame:
+    """What pandas' DataFrame looks like from outside."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self._rows = rows
+
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
+        assert orient == "records"
+        return self._rows
+
+
+def test_lists_of_dicts_and_frames_are_tuned_on(model_folder: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    result = albert.tune(
+        model_folder,
+        rows(80, seed=0),
+        tmp_path / "run",
+        dev=Frame(rows(20, seed=1)),
+        test=rows(10, seed=2),
+        settings=FAST,
+        tell=told.append,
+    )
+    assert (result.chosen.steps, set(result.chosen.scores)) == (20, {"valid_accuracy", "valid_macro_f1"})
+    assert "test_accuracy" in result.test
+    assert albert.load(tmp_path / "run").classify("the ship sat lovely").label in LABELS  # type: ignore[union-attr]
+    assert any("classification" in line for line in told)
+
+
+def test_what_is_wrong_is_named_without_a_temporary_path(model_folder: Path, tmp_path: Path) -> None:
+    bad = [*rows(20, seed=0), {"text": None, "label": float("nan")}]
+    with pytest.raises(DataError, match=r"^data:21: column 'text' is empty"):
+        albert.tune(model_folder, bad, tmp_path / "run", settings=FAST)
+    with pytest.raises(DataError, match=r"^data:1: a str, must be a dict of columns"):
+        albert.tune(model_folder, ["a text"], tmp_path / "run", settings=FAST)
+    with pytest.raises(UsageError, match=r"^data: a int: give a path, a list of dicts or a DataFrame"):
+        albert.tune(model_folder, 3, tmp_path / "run", settings=FAST)
+    with pytest.raises(UsageError, match="did you mean 'steps'"):
+        albert.tune(model_folder, rows(20, seed=0), tmp_path / "run", settings={"train.stepz": 3})
