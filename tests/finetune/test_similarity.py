@@ -102,10 +102,19 @@ def test_texts_alone_turn_dropout_on_and_say_so(
     opened = open_data(DataRequest(data["alone"], task="similarity", dev=data["dev"]))
     prepared = prepare(opened, str(model_folder), settings())
     assert any("dropout 0.1 is turned on for training" in note for note in prepared.notes)
-    assert prepared.build(settings()).config.hidden_dropout_prob == 0.1
-    tune(data, "alone", model_folder, tmp_path / "run", settings(train__steps=2))
+    model = prepared.build(settings())
+    assert model.config.hidden_dropout_prob == 0.1
+    assert model.encoder.pooler is not None
+    assert not model.encoder.pooler.weight.requires_grad  # nothing reads it
+    tune(data, "alone", model_folder, tmp_path / "run", settings(train__steps=2, optimizer__warmup_steps=1))
     with pytest.raises(UsageError, match=r"tune\.dropout=0"):
-        tune(data, "alone", model_folder, tmp_path / "none", settings(train__steps=2, tune__dropout=0.0))
+        tune(
+            data,
+            "alone",
+            model_folder,
+            tmp_path / "none",
+            settings(train__steps=2, optimizer__warmup_steps=1, tune__dropout=0.0),
+        )
     with pytest.raises(UsageError, match="similarity has no head, so nothing is left to train"):
         tune(data, "alone", model_folder, tmp_path / "frozen", settings(tune__freeze="encoder"))
 

@@ -96,6 +96,8 @@ class Start:
                 generator = torch.Generator().manual_seed(seed)
                 initialise(model.encoder.pooler, config.initializer_range, generator=generator)
         freeze(model, settings.freeze)
+        if not task.heads and model.encoder.pooler is not None:
+            model.encoder.pooler.requires_grad_(False)  # nothing reads it
         return model
 
 
