@@ -97,7 +97,7 @@ def test_a_warm_start_keeps_the_words_of_the_model_that_it_goes_on_from(request_
     warm = found["12 layers, warm"]
     assert warm.start is not None
     assert warm.start.key == found["6 layers, warm"].key
-    assert (warm.settings.words, warm.settings.positions) == ("random", "random")
+    assert (warm.settings.model_init.words, warm.settings.model_init.positions) == ("random", "random")
     assert warm.settings.model == {"num_hidden_layers": 12}
     assert warm.config.num_hidden_layers == 12
 
