@@ -131,8 +131,8 @@ def test_the_parts_by_themselves_are_the_whole(sharing: str) -> None:
     encoder, packed = model_of(sharing=sharing).encoder, Packed.from_batch(batch_of([5, 9, 30]))
     with torch.no_grad():
         x = encoder.embed(packed)
-        for attention, ffn in encoder.steps():
-            x = encoder.layer(x, packed, attention, ffn)
+        for step in encoder.steps():
+            x = encoder.layer(x, packed, *step)
         whole = encoder(packed)
         assert torch.equal(x, whole.states)
         assert torch.equal(encoder.pool(x, packed), whole.pooled)
@@ -146,11 +146,11 @@ def test_texts_can_leave_the_batch_between_two_layers(staying: list[int], padded
     with torch.no_grad():
         whole = encoder(packed)
         x = encoder.embed(packed)
-        for number, (attention, ffn) in enumerate(encoder.steps()):
+        for number, step in enumerate(encoder.steps()):
             if number == 2:
                 packed, tokens = packed.restrict(staying)
                 x = x.index_select(0, tokens)
-            x = encoder.layer(x, packed, attention, ffn)
+            x = encoder.layer(x, packed, *step)
         assert packed.lengths == tuple(batch.lengths[staying].tolist())
         assert (x - whole.states.index_select(0, tokens)).abs().max() <= 1e-5
         assert (encoder.pool(x, packed) - whole.pooled[staying]).abs().max() <= 1e-5

@@ -30,8 +30,8 @@ class Decided:
     labels: tuple[str, ...]
     best: str  # the score that decides
     baseline: float  # of that score
-    bag_of_words: float | None = None  # of that score
     decisions: tuple[Decision, ...] = ()
+    bag_of_words: float | None = None  # of that score
 
 
 _LINE, _HEAD = TypeAdapter(Decision), TypeAdapter(Decided)
@@ -51,7 +51,9 @@ def keep_decisions(
     kept = [decision for decision in decisions if decision is not None]
     if not kept:
         return
-    head = asdict(Decided(task.kind, tuple(getattr(task, "labels", ())), task.best, baseline, bag_of_words))
+    head = asdict(
+        Decided(task.kind, tuple(getattr(task, "labels", ())), task.best, baseline, bag_of_words=bag_of_words)
+    )
     with atomic_write(folder / FILE) as file:
         file.write(_to_line(head))
         for decision in kept:
