@@ -4,7 +4,7 @@
 tab, whichever the header has most of. `.tsv` has a header and no quoting at all, as in GLUE: a quotation mark is a
 character like any other. `.jsonl` has one object per line, `.json` a list of them. In `.parquet` the number of a row
 stands for the line. `.txt` has one text per line, or fastText's `__label__x text`. Each may be compressed. Files with
-another ending are recognised by their contents, and so are folders (class_folders.py). Knows nothing of what columns mean.
+another ending are recognised by their contents, and so are folders (class_folders.py). Knows no meaning of columns.
 """
 
 from __future__ import annotations
