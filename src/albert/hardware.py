@@ -1,7 +1,7 @@
 """What the machine can do: device, threads, precision, memory, and one CPU trap disarmed.
 
 Some virtual machines announce AMX but hide CPUID leaf 0x1D, and oneDNN's AMX kernels then die with SIGILL: bf16 in
-PyTorch and int8 or bf16 in OpenVINO kill the process. `protect_cpu` finds out in a child process, once a boot, and
+PyTorch and int8 or bf16 in OpenVINO kill the process. `protect_cpu` finds out in a child process, once per boot, and
 lowers oneDNN's ceiling before torch or OpenVINO load. Importing this file loads neither. Knows nothing of models.
 """
 

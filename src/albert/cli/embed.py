@@ -33,7 +33,7 @@ def embed(
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Write the vectors of texts, a row a text, in the order of the file."""
+    """Write the vectors of texts, one row per text, in the order of the file."""
     from albert.inference.inputs import as_file, read_plain
     from albert.inference.model import load
     from albert.inference.records import check_output

@@ -49,7 +49,7 @@ def evaluate(
     examples: Annotated[
         int | None, typer.Option(min=1, help="So many rows, or pairs of each objective (default: all; the run's).")
     ] = None,
-    length: Annotated[int | None, typer.Option(min=1, help="Tokens a sequence (default: as trained).")] = None,
+    length: Annotated[int | None, typer.Option(min=1, help="Tokens per sequence (default: as trained).")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:

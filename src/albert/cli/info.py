@@ -13,8 +13,8 @@ def info(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change a field: --set num_attention_heads=32.")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Texts a batch, for the memory figures.")] = 32,
-    length: Annotated[int | None, typer.Option(min=1, help="Tokens a text (default: up to 512).")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Texts per batch, for the memory figures.")] = 32,
+    length: Annotated[int | None, typer.Option(min=1, help="Tokens per text (default: up to 512).")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show configuration, parameters by part, bytes, arithmetic and memory, and whether transformers can open it."""

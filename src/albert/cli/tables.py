@@ -69,7 +69,7 @@ def labelled_text(facts: dict[str, Any]) -> str:
             f"numbers: {numbers['least']:g} to {numbers['largest']:g}, mean {numbers['mean']:.3g}, "
             f"deviation {numbers['deviation']:.3g}"
         )
-    several = facts["task"] == "multi-label" and isinstance(rows, int)  # classes a row: shares are of the rows
+    several = facts["task"] == "multi-label" and isinstance(rows, int)  # shares are of the rows, not of the labels
     lines += _classes_text(facts["classes"], total=rows if several else sum(facts["classes"].values()))
     lines += [f"note: {warning}" for warning in facts["warnings"]]
     lines += [f"problem: {problem}" for problem in facts["problems"]]

@@ -54,7 +54,7 @@ class Job:
     """What every task of a build needs to know."""
 
     tokenizer: Tokenizer
-    language: str | None  # None for one sentence a line
+    language: str | None  # None for one sentence per line
     versions: dict[str, str] = field(default_factory=versions)
 
     def check_machine(self) -> None:

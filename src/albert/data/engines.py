@@ -157,7 +157,7 @@ def _encode_on_cluster(part: Part, pickled_job: bytes) -> EncodedPart:
     return encode_part(part, _unpickled_job(pickled_job))
 
 
-@lru_cache(maxsize=1)  # once a worker process, not once a task: it loads the tokenizer
+@lru_cache(maxsize=1)  # once per worker process, not per task: it loads the tokenizer
 def _unpickled_job(pickled_job: bytes) -> Job:
     job: Any = pickle.loads(pickled_job)
     assert isinstance(job, Job)

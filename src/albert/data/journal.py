@@ -1,6 +1,6 @@
 """What a build has finished, on disk before the next shard is: a kill at any moment loses the shards under way only.
 
-One line of JSON for the build (a manifest without shards), then one a shard. A torn last line, from a kill or a full
+One line of JSON for the build (a manifest without shards), then one per shard. A torn last line, from a kill or a full
 disk, is dropped. The file goes when the store is complete.
 """
 

@@ -12,7 +12,7 @@ from albert.files import atomic_folder
 
 
 def write_part(store: TokenStore, folder: Path, *, tokens: int) -> TokenStore:
-    """Return a store of about so many tokens: whole documents, taken evenly from all of the text."""
+    """Return a store of about `tokens` tokens: whole documents, taken evenly from all of the text."""
     if tokens >= store.num_tokens:
         raise UsageError(f"{store.folder}: has {store.num_tokens:,} tokens, and a part was to have {tokens:,}")
     with atomic_folder(folder) as temporary:

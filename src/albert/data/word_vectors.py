@@ -18,15 +18,15 @@ from albert.data.shard import Shard
 from albert.data.store import TokenStore
 
 WINDOW = 6  # pieces to each side; the weight falls with the distance, from 1 to 1/6
-MOST_TOKENS = 2**25  # of a larger store, every so manyth shard is read
-MOST_CELLS = 2**26  # of the matrix: for large vocabularies only the commoner pieces count as neighbours
+MOST_TOKENS = 2**25  # of a larger store, every n-th shard is read
+MOST_CELLS = 2**26  # of the matrix: for large vocabularies only the more frequent pieces count as neighbours
 
 Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class WordVectors:
-    """What counting tells of a vocabulary."""
+    """Word vectors and frequencies of a vocabulary."""
 
     vectors: Floats  # [V, E], zero for a piece that was not seen; a common direction and length are left in
     frequencies: npt.NDArray[np.int64]  # [V], how often each piece was seen

@@ -1,7 +1,7 @@
 """A model's scores on labelled data: the same decisions as prediction's, compared with what is known.
 
-Beside them stands the best decision that reads no text (the best class of these very data), because a score
-alone says little. Test sets without labels are decided, not scored. Knows nothing of files.
+Beside them stands the baseline, the best constant prediction on these very data, because a score alone says little.
+Test sets without labels are decided, not scored. Knows nothing of files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Decided:
     examples: Sequence[Any]
     predictions: Sequence[Any]
     scores: dict[str, float] | None
-    baseline: dict[str, float] | None  # of the best decision that reads no text
+    baseline: dict[str, float] | None  # of the best constant prediction
 
 
 def score_splits(

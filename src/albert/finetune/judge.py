@@ -2,7 +2,7 @@
 
 Large ALBERTs are known for runs that never leave the majority class (huggingface/transformers#2104,
 google-research/albert#197). A run is held to have learnt nothing when, after the warm-up and a third of what follows,
-its best score does not beat the best decision that reads no text.
+its best score does not beat the baseline, the best constant prediction.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MARGIN = 0.01  # a correlation of 0.01 beats the constant's 0 by luck
 
 
 def beats(score: float | None, baseline: float) -> bool:
-    """Tell whether a score is clearly above that of the decision that reads no text."""
+    """Tell whether a score is clearly above the baseline's."""
     return score is not None and score > baseline + MARGIN
 
 
@@ -59,7 +59,7 @@ class Judge:
         return self.give_up
 
     def has_learnt(self, state: TrainState) -> bool:
-        """Tell whether the best score beats the decision that reads no text."""
+        """Tell whether the best score beats the baseline."""
         return beats(state.best_score, self.baseline)
 
     def explain(self, state: TrainState, *, finished: bool) -> str:

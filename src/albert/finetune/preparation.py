@@ -34,7 +34,7 @@ class Prepared:
     dev: Mapping[str, Sequence[Example]]  # the first decides
     test: Mapping[str, Sequence[Example]]  # with labels, to be scored once at the end
     settings: FinetuneSettings  # nothing left open
-    baseline: float  # the main metric of the best decision that reads no text
+    baseline: float  # the main metric of the best constant prediction
     bag_of_words: float | None  # the main metric of TF-IDF and a linear model; None: no task for it
     data: str  # fingerprint
     columns: Mapping[str, str]

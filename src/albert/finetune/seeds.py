@@ -51,7 +51,7 @@ class Finetuned:
         return self.bag_of_words is not None and score is not None and score <= self.bag_of_words
 
     def final_runs(self) -> list[Outcome]:
-        """Return one run a seed: attempts that were given up don't count where a later one was made."""
+        """Return one run per seed: attempts that were given up don't count where a later one was made."""
         kept: dict[str, Outcome] = {}
         for run in self.runs:
             before = kept.get(key := run.folder.partition("-retry-")[0])

@@ -26,7 +26,7 @@ Vector = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Embed:
-    """Embedding: one vector a text."""
+    """Embedding: one vector per text."""
 
     max_length: int
     cut: bool = False  # rather than read in windows

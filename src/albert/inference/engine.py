@@ -28,6 +28,6 @@ class Engine(Protocol):
     def run(self, batch: Batch, wanted: Wanted) -> list[Said]:
         """Return what the wanted heads say of each text.
 
-        A head on the pooled [CLS] says one row; another a row a wanted position; `conditional_span` its beam among the
-        wanted positions (`model.heads.SpanBeam`, its fields in order).
+        A head on the pooled [CLS] gives one row, other heads one row per wanted position, `conditional_span` its beam
+        among the wanted positions (`model.heads.SpanBeam`, its fields in order).
         """

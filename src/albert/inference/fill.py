@@ -59,7 +59,7 @@ class Blank:
 
 @dataclass(frozen=True)
 class Fill:
-    """Filling in: the `top` best pieces a blank."""
+    """Filling in: the `top` best pieces per blank."""
 
     pieces: Sequence[str]  # of the vocabulary
     max_length: int

@@ -55,7 +55,7 @@ def read_plain(path: Path, told: Mapping[str, str], report: ReadReport) -> Itera
 
 @contextmanager
 def as_file(stream: IO[bytes]) -> Iterator[Path]:
-    """Put a stream into a file for a while: JSON lines if it begins with an object, else a text a line."""
+    """Put a stream into a file for a while: JSON lines if it begins with an object, else one text per line."""
     with tempfile.TemporaryDirectory(prefix="albert-") as folder:
         start = stream.read(2**16)
         is_json = start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")

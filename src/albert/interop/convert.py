@@ -33,7 +33,7 @@ from albert.tokenizer import Tokenizer
 log = logging.getLogger(__name__)
 
 PATIENCE = 180.0  # seconds to start the child and its libraries
-SLOWEST = 4 * 2**20  # bytes a second: slower than any disk in use
+SLOWEST = 4 * 2**20  # bytes per second: slower than any disk in use
 
 Progress = Callable[[float, str], None]
 

@@ -1,8 +1,8 @@
 """How many attention heads a model was trained with: its weights fit any number, its predictions only one.
 
 The released xlarge configurations disagree: 16 heads on the hub pages, 32 in the TF-Hub archive and by the paper's rule
-(google-research/albert issue 180). A wrong number loads without a word and computes nonsense. The check: predict masked
-words of a plain text with each number, and compare the losses.
+(google-research/albert issue 180). A wrong number loads without an error and computes nonsense. The check: predict
+masked words of a plain text with each number, and compare the losses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEXT = (
     "take their boats out of the harbour. Most of the towns along the river were built in the middle of the "
     "nineteenth century, when the railway had not yet come and goods were carried by ship."
 )
-EVERY = 7  # of so many words' pieces one is masked
+EVERY = 7  # every n-th piece is masked
 CLEAR = 0.5  # a difference in loss that no chance explains
 
 

@@ -101,7 +101,7 @@ def number_cell(row: Row, role: str, columns: Mapping[str, str]) -> float | None
 
 
 def classes_cell(row: Row, role: str, columns: Mapping[str, str], *, separator: str | None) -> tuple[str, ...] | None:
-    """Return the classes of a row: a list, names in one text, or a column a class (their names joined by commas)."""
+    """Return the classes of a row: a list, names in one text, or one column per class (names joined by commas)."""
     name = columns[role]
     if name not in row.values and "," in name:
         return _flags(row, name.split(","), role)

@@ -1,4 +1,4 @@
-"""A folder a class, a text a file, as aclImdb and 20 Newsgroups are published.
+"""One folder per class, one text per file, as aclImdb and 20 Newsgroups are published.
 
 The names of the folders are the labels; folders of texts without one (aclImdb's `unsup`) are left out. A folder whose
 `train`, `dev` and `test` are such folders is a whole data set. Files end in .txt, or are named
@@ -31,7 +31,7 @@ def is_class_folder(path: Path) -> bool:
 
 
 def class_parts(path: Path) -> dict[str, Path]:
-    """Return train, dev and test of a folder where they are folders a class; nothing where it is no such data set."""
+    """Return train, dev and test of a folder where they have one folder per class, else nothing."""
     if not path.is_dir() or is_class_folder(path):
         return {}
     found = {

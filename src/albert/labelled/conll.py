@@ -1,4 +1,4 @@
-"""CoNLL files: a word a line, columns between, its tag in the last; an empty line between sentences.
+"""CoNLL files: one word per line, its tag in the last column; an empty line between sentences.
 
 Columns are separated by tabs where a line has any, else by spaces. `-DOCSTART-` lines are passed over, and so are
 comments (`# …` before a sentence, where it does not have the columns of a word). Sentences are given as rows, like

@@ -139,7 +139,7 @@ def _choice(table: Sample) -> dict[str, str] | None:
 
 
 def _numbered(table: Sample) -> str | None:
-    """Find a column a choice: choice0, choice1, … or option_a, option_b, …"""
+    """Find one column per choice: choice0, choice1, … or option_a, option_b, …"""
     for stem in ("choice", "option", "ending", "answer", "sol"):
         own = [name for name in table.names if plain(name).startswith(stem) and len(plain(name)) == len(stem) + 1]
         if len(own) >= 2:

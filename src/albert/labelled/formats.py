@@ -1,6 +1,6 @@
-"""What a labelled file holds where its name does not say: JSON, a row a line, fastText, a table.
+"""The format of a labelled file whose name does not tell it: JSON, one row per line, fastText, a table.
 
-`.json` is a list of objects, or an object a line under that name. fastText's lines begin with `__label__NAME`, one or
+`.json` is a list of objects, or one object per line. fastText's lines begin with `__label__NAME`, one or
 several, before the text. The rest is told by the first line. Knows nothing of what columns mean.
 """
 

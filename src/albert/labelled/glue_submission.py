@@ -1,4 +1,4 @@
-"""What GLUE's leaderboard takes: a zip with a file a test set, two columns, `index` and `prediction`.
+"""What GLUE's leaderboard takes: a zip with one file per test set, two columns, `index` and `prediction`.
 
 The leaderboard wants all eleven files in one zip, and a model makes one of them, or two: writing into a zip that is
 there already adds to it. Classes are written as the data set names them, STS-B's numbers between 0 and 5. Knows

@@ -57,7 +57,7 @@ def _rank(key: str, seed: int) -> bytes:
 
 
 def seeded_sample(keys: Sequence[str], *, limit: int | None, seed: int) -> list[int]:
-    """Choose so many rows, in a seeded order; all, in their own order, when there is no limit or it is not reached."""
+    """Choose `limit` rows, in a seeded order; without a limit, or with fewer rows, all in their own order."""
     if limit is None or limit >= len(keys):
         return list(range(len(keys)))
     if limit < 1:

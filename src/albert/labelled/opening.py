@@ -1,4 +1,4 @@
-"""From files to splits, for tasks whose data is one file a split: read, hold out, fingerprint.
+"""From files to splits, for tasks whose data is one file per split: read, hold out, fingerprint.
 
 A reader of such a task says how a file becomes examples and what makes two examples the same; the rest is here. When a
 model is evaluated there is nothing to train on: the file is the dev set.

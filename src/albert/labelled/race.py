@@ -1,7 +1,7 @@
 """RACE: four answers to a question about a school text, from the folders of the data set.
 
-`train`, `dev` and `test` each hold `middle` and `high`, and these a file a passage: one JSON object with an article,
-its questions, four options a question and the letters of the right ones. `_` in a question is where the answer goes.
+`train`, `dev` and `test` each hold `middle` and `high`, and these one file per passage: a JSON object with an article,
+its questions, four options per question and the letters of the right ones. `_` in a question is where the answer goes.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def squad_files(folder: Path, part: str) -> list[Path]:
 
 
 def is_squad_json(path: Path) -> bool:
-    """Tell SQuAD's .json from rows under that name: a list of objects, or an object a line."""
+    """Tell SQuAD's .json from rows under that name: a list of objects, or one object per line."""
     if path.suffix != ".json":
         return False
     with path.open(encoding="utf-8-sig", errors="replace") as file:

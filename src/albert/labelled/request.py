@@ -63,7 +63,7 @@ class DataRequest:
     class_weights: bool = False
     head: str | None = None  # of questions: span or conditional_span
     temperature: float | None = None  # of similarity; None: the usual one
-    limit_train: int | None = None  # so many, after a seeded shuffle
+    limit_train: int | None = None  # at most this many, after a seeded shuffle
     limit_dev: int | None = None
     on_problem: OnProblem = field(default=refuse, repr=False, compare=False)  # told of every row that breaks a rule
     found: Detected | None = field(default=None, repr=False, compare=False)  # in `data`, by whoever looked at it first
@@ -74,7 +74,7 @@ class DataRequest:
 
 
 def with_parts(request: DataRequest, *, training: bool) -> DataRequest:
-    """Name train, dev and test where the data is a folder of them with a folder a class each (aclImdb)."""
+    """Name train, dev and test where the data is a folder of them, each with one folder per class (aclImdb)."""
     parts = class_parts(request.data)
     if not parts:
         return request

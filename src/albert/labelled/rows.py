@@ -2,9 +2,9 @@
 
 `.csv` has a header and standard quoting, so a text may hold line ends; its separator is a comma, a semicolon or a
 tab, whichever the header has most of. `.tsv` has a header and no quoting at all, as in GLUE: a quotation mark is a
-character like any other. `.jsonl` is an object a line, `.json` a list of them, `.parquet` a row (its number stands for
-the line), `.txt` a text a line or fastText's `__label__x text`. Each may be compressed. Files with another ending are
-told by their contents, folders by theirs (class_folders.py). Knows nothing of what the columns mean.
+character like any other. `.jsonl` has one object per line, `.json` a list of them. In `.parquet` the number of a row
+stands for the line. `.txt` has one text per line, or fastText's `__label__x text`. Each may be compressed. Files with
+another ending are recognised by their contents, and so are folders (class_folders.py). Knows no meaning of columns.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _read(
 
 
 def _text_rows(source: Source, stream: io.BufferedReader, report: ReadReport) -> Iterator[Row]:
-    """Return a text a line, or fastText's lines, with their labels."""
+    """Return one text per line, or fastText's lines, with their labels."""
     lines = (
         (number, mend(text, source, number, report))
         for number, text in _lines(source, text_of(source, stream, newline="\n"))

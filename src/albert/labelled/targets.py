@@ -86,7 +86,7 @@ def find_classes(
         except DataError as problem:
             problems.append(problem)
     if kind == "multi-label" and columns["label"] not in rows[0].values:
-        names.update(columns["label"].split(","))  # a column a class: also where no row of it is 1
+        names.update(columns["label"].split(","))  # one column per class: also where no row of it is 1
     least = 1 if kind == "multi-label" else 2
     if len(names) < least and problems:
         raise problems[0]

@@ -1,7 +1,7 @@
 """ALBERT's encoder: a factorised embedding, then one layer applied again and again (Lan et al. 2019, section 3.1).
 
 What a layer is made of is kept in two lists, attention blocks and feed-forward blocks. Sharing all means one block in
-each list; sharing none means one a layer; sharing attention or the feed-forward alone means one in one list and many
+each list; sharing none means one per layer; sharing attention or the feed-forward alone means one in one list and many
 in the other (Table 4). Each LayerNorm belongs to its block. A shared block is one module called many times, never
 copies, so its gradient is the sum over depth and an optimizer sees it once.
 

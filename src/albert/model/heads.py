@@ -1,4 +1,4 @@
-"""What stands on the encoder: one small module a head, from packed states to logits.
+"""What stands on the encoder: one small module per head, from packed states to logits.
 
 The masked-LM head scores the vocabulary only at the positions asked for: with 30,000 pieces, scoring every position
 is half the time of a small model. `HEADS` names them all; a model has any set of them. The conditional span head
@@ -71,7 +71,7 @@ class TagHead(nn.Module):
 
 
 class SpanHead(nn.Linear):
-    """Where an answer starts and ends: two scores a token."""
+    """Where an answer starts and ends: two scores per token."""
 
     def __init__(self, config: AlbertConfig) -> None:
         super().__init__(config.hidden_size, 2)
@@ -161,7 +161,7 @@ def _to_rows(values: Tensor, packed: Packed) -> Tensor:
 
 
 def pool(encoded: Encoded, packed: Packed, *, how: str = "mean") -> Tensor:
-    """Return one vector a text, [B, H]: the mean of its tokens' states, or the state of [CLS]."""
+    """Return one vector per text, [B, H]: the mean of its tokens' states, or the state of [CLS]."""
     if how == "cls":
         return encoded.states.index_select(0, packed.starts)
     assert how == "mean", how

@@ -1,7 +1,7 @@
 """What pre-training would cost on machines that are not here: memory, time, communication, energy, money.
 
 A cost model, stated: matrix products at a share of the device's peak, activations and optimizer state over its memory
-bandwidth, one ring all-reduce of all gradients a step, nothing overlapped with anything unless told. Every number that
+bandwidth, one ring all-reduce of all gradients per step, no overlap unless told. Every number that
 it rests on is a field of `Device` or `Assumptions`, a flag of `albert plan`, and printed. Nothing is measured but by
 `measure_here`; benchmarks/bench_plan.py compares with measured steps.
 """
@@ -29,7 +29,7 @@ class Device:
     bandwidth: float  # GB/s of its memory
     link: float  # GB/s to its neighbours in a node, one way
     watts: float
-    price: float  # dollars an hour
+    price: float  # dollars per hour
 
 
 DEVICES: dict[str, Device] = {
@@ -52,7 +52,7 @@ class Assumptions:
     optimizer_passes: float = 10.0  # fp32 numbers that a step of LAMB moves for each parameter
     network: float = 25.0  # GB/s between nodes, each node, one way
     overlap: float = 0.0  # share of the communication that is hidden; our loop reduces after the backward pass
-    reserve: float = 1.5  # GB of a device that are not ours
+    reserve: float = 1.5  # GB of a device that other software takes
     masked: float = 0.15
     pue: float = 1.2  # energy of the building for each of the devices
 
@@ -65,7 +65,7 @@ class Work:
     tokens: float
     batch: int = 4096
     length: int = 512
-    count: int = 8  # devices a node
+    count: int = 8  # devices per node
     nodes: int = 1
     half: bool = True
 
@@ -76,7 +76,7 @@ class Work:
 
     @property
     def own_batch(self) -> int:
-        """Count a device's sequences a step."""
+        """Count the sequences per step of one device."""
         if self.batch % self.devices:
             raise UsageError(f"--batch {self.batch} is not a multiple of the {self.devices} devices: choose another")
         return self.batch // self.devices

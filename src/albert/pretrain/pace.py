@@ -175,7 +175,7 @@ def _random_batch(vocabulary: int, sequences: int, length: int, *, settings: Pre
 
 
 def _matrix_speed(device: torch.device) -> float:
-    """Measure the floating-point operations a second of a bare matrix product."""
+    """Measure the floating-point operations per second of a bare matrix product."""
     left, right = torch.ones(512, 512, device=device), torch.ones(512, 2048, device=device)
     times = []
     for _ in range(4):

@@ -1,6 +1,6 @@
 """The decisions of a run's best model about its dev examples, as its folder keeps them for the report.
 
-One line an example in `decisions.jsonl`: what was decided, what is true, how probable the model held it, as each task
+`decisions.jsonl` has one line per example: what was decided, what is true, how probable the model held it, as each task
 says (tasks/decision.py). They stay in the run folder and never go into the model folder, which is given away.
 """
 

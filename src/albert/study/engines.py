@@ -108,7 +108,7 @@ def _is_ready(job: Job, shop: Workshop) -> bool:
 
 
 def _run_in_processes(jobs: Sequence[Job], shop: Workshop, workers: int, observe: Observe) -> None:
-    context = multiprocessing.get_context("spawn")  # a process a run: what one leaves behind is nobody's
+    context = multiprocessing.get_context("spawn")  # one process per run: nothing is left over from another
     started: dict[BaseProcess, Connection] = {}
 
     def submit(job: Job) -> BaseProcess:

@@ -26,7 +26,7 @@ EXAMPLES, LENGTH = 64, 128
 
 @dataclass(frozen=True)
 class LayerChanges:
-    """The change from layer to layer, a value a layer."""
+    """The change from layer to layer, one value per layer."""
 
     distances: tuple[float, ...]  # L2
     angles: tuple[float, ...]  # degrees

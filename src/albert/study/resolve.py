@@ -150,7 +150,7 @@ class Resolved:
 
 
 def resolve(study: Study, request: Request, *, pace: SecondsPerStep) -> Resolved:
-    """Return the runs of a study; `pace` measures seconds a step, for rows that get equal time."""
+    """Return the runs of a study; `pace` measures seconds per step, for rows that get equal time."""
     runs: dict[tuple[str, int], Run] = {}
     for seed in range(request.seeds):
         for row in study.rows:

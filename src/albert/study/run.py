@@ -37,7 +37,7 @@ class PlannedRow:
 
 
 class PaceBook:
-    """Seconds a step, measured once: rows of equal time must have the same steps when they are resolved again."""
+    """Seconds per step, measured once: rows of equal time must have the same steps when they are resolved again."""
 
     def __init__(self, shop: Workshop, *, keep: bool) -> None:
         """Read what is known of a folder; `keep` writes down what is measured."""
@@ -45,7 +45,7 @@ class PaceBook:
         self._known: dict[str, float] = read_json(self._path) if self._path.exists() else {}
 
     def __call__(self, run: Run) -> float:
-        """Return the seconds of a step."""
+        """Return the seconds per step."""
         key = _pace_key(run)
         if key not in self._known:
             self._known[key] = seconds_per_step(run, self._shop)

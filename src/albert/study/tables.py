@@ -68,7 +68,7 @@ class Row:
     paper: Mapping[str, str] = field(default_factory=dict)  # as printed, by the paper's own columns
     start: str | None = None  # the row whose trained model it goes on from
     text: float | None = None  # learns from this much text only, as a share of the tokens that a run reads
-    processes: int | None = None  # measured in so many processes of their own; None: a row like any other
+    processes: int | None = None  # measured in this many processes of their own; None: a row like any other
 
 
 @dataclass(frozen=True)

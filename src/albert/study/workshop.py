@@ -94,7 +94,7 @@ class Workshop:
         return tuned and (not job.layers or (folder / LAYERS).exists())
 
     def open_task(self, task: TaskData) -> Opened:
-        """Return labelled data, read once a process."""
+        """Return labelled data, read once per process."""
         return _read_task(task.name, task.path, self.tune.model_dump_json())
 
 

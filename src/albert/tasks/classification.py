@@ -1,7 +1,7 @@
 """Deciding about one text or a pair of texts: a class, several classes at once, or a number.
 
 All three stand on the pooled [CLS]. Classification is a softmax over labels, optionally with class weights;
-multi-label is an independent yes or no a label; regression is one number with squared error (STS-B), of targets that
+multi-label is an independent yes or no per label; regression is one number with squared error (STS-B), of targets that
 may be centred and scaled.
 """
 

@@ -29,5 +29,5 @@ class Decision:
 
 
 def shorten(text: str, most: int = SHOWN) -> str:
-    """Return a text cut after so many characters, saying that it goes on."""
+    """Return a text cut to a number of characters, marked where it was cut."""
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"

@@ -139,7 +139,7 @@ def _words_right(some: Sequence[Decision]) -> str:
 
 @dataclass(frozen=True)
 class Tagging(Task[TagExample, TagFeature, Tagged]):
-    """A tag a word."""
+    """One tag per word."""
 
     kind: ClassVar[str] = "tagging"
     verb: ClassVar[str] = "tag"
@@ -207,7 +207,7 @@ class Tagging(Task[TagExample, TagFeature, Tagged]):
         return Tagged(words, _spans(_text(example), words) if has_spans(self.labels) else ())
 
     def score(self, examples: Sequence[TagExample], predictions: Sequence[Tagged]) -> dict[str, float]:
-        """Return the accuracy a word and, where tags say spans, the F1 of spans."""
+        """Return the accuracy over words and, where tags say spans, the F1 of spans."""
         truth = [[self.labels[tag] for tag in example.target or ()] for example in examples]
         guesses = [[word.tag for word in prediction.words] for prediction in predictions]
         pairs = [pair for one, other in zip(truth, guesses, strict=True) for pair in zip(one, other, strict=True)]

@@ -124,7 +124,7 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
         return prediction
 
     def baseline(self, examples: Sequence[ExampleT]) -> Callable[[ExampleT], PredictionT] | None:
-        """Return the best decision that reads no text (the majority class of these examples); None: there is none."""
+        """Return the best constant prediction (the majority class of these examples); None: there is none."""
         return None
 
     @abstractmethod

@@ -112,7 +112,7 @@ def cut_windows(
 
 
 def window_spans(length: int, *, room: int, stride: int, overlap: int) -> list[Span]:
-    """Cover so many tokens with windows of `room`.
+    """Cover `length` tokens with windows of `room`.
 
     Where windows are short the stride is shortened, so that anything of `overlap` tokens (or half a window) lies whole
     in one; at Google's 384 and 512 tokens it never is.

@@ -41,7 +41,7 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text of paragraphs, one a line, and where it begins: the line of a file, or the row of a Parquet table."""
+    """A text of paragraphs, one per line, and where it begins: the line of a file, or the row of a Parquet table."""
 
     text: str
     source: Path

@@ -21,7 +21,7 @@ from pathlib import Path
 PACKAGES = ("numpy", "torch")
 MIN_CHARACTERS = 400  # of a document: shorter ones are licences and stubs
 HELD_OUT = 10  # every 10th document
-COPIED_WORDS = 8  # a run of so many words in common makes a held-out paragraph a copy
+COPIED_WORDS = 8  # a run of this many words in common makes a held-out paragraph a copy
 ROW_CHARACTERS = range(60, 301)  # of a labelled paragraph: long enough to tell, short enough to learn from quickly
 NAMES = re.compile(r"python|numpy|torch|\bnp\b|\bpy|\.py\b|ndarray|tensor", re.IGNORECASE)
 
@@ -96,7 +96,7 @@ def _runs(paragraph: str) -> set[str]:
 
 
 def _paragraphs(file: Path) -> Iterator[str]:
-    """Return the prose paragraphs of a file's docstrings, one a line, without examples, tables and lists of names."""
+    """Return the prose paragraphs of a file's docstrings, one per line, without examples, tables and lists of names."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in other people's strings

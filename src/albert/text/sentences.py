@@ -1,4 +1,4 @@
-"""Sentences of a document: by rule for many languages (sentencex), or one a line.
+"""Sentences of a document: by rule for many languages (sentencex), or one per line.
 
 A sentence never crosses a line end and has at most SENTENCE_LIMIT characters: a longer one (a table, a text without
 punctuation) is cut at a space. No character is lost.
@@ -12,8 +12,8 @@ import sentencex
 
 SENTENCE_LIMIT = 8 * 2**10  # characters; some 2,000 tokens
 # Characters that sentencex sees at once, if a sentence ends among them. On long lines its time grows with the square of
-# their length (Chinese: 6 million characters a second in lines of 1,000, 0.5 in lines of 16,000), and a quotation mark
-# that is never closed swallows every sentence after it.
+# their length (Chinese: 6 million characters per second in lines of 1,000, 0.5 in lines of 16,000), and a quotation
+# mark that is never closed swallows every sentence after it.
 BLOCK = 2 * 2**10
 
 

@@ -27,7 +27,7 @@ class History:
     folder: Path
     identity: Mapping[str, Any]  # stage, model, settings, fingerprints of the data
     circumstances: Mapping[str, Any]  # command, time, versions, processes
-    metrics: tuple[Mapping[str, float], ...]  # a line a logged step, `step` among them
+    metrics: tuple[Mapping[str, float], ...]  # one line per logged step, `step` among them
 
     @property
     def settings(self) -> dict[str, Any]:

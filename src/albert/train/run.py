@@ -3,7 +3,7 @@
 run.json holds the resolved settings, versions, data and command. Whatever would give the same result resumes; anything
 else on the same folder is refused by naming the difference. A setting that did not exist when the run began had its
 default then; one that was renamed since is the same; one that the result does not depend on may change, and run.json
-says what is in force. metrics.jsonl has one line a logged step; lines beyond the checkpoint that a run
+says what is in force. metrics.jsonl has one line per logged step; lines beyond the checkpoint that a run
 resumes from are dropped, so a resumed run reads like an uninterrupted one. tensorboard/ has the same numbers as events.
 """
 

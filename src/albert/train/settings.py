@@ -17,7 +17,7 @@ class TrainSettings(Section):
     """How long, how large, how safe."""
 
     steps: Annotated[int, Field(ge=1)] = 10_000
-    batch_size: Annotated[int, Field(ge=1)] = 256  # sequences a step, over all processes
+    batch_size: Annotated[int, Field(ge=1)] = 256  # sequences per step, over all processes
     micro_batch: Annotated[int, Field(ge=1)] | None = None  # sequences at once; None: what fits 16,384 tokens
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"

@@ -1,7 +1,7 @@
 """The processes of a run: one, or several under torchrun (gloo on CPUs, nccl on GPUs).
 
-Gradients are summed once a step in one flat buffer, so a shared layer costs one reduction, not one a depth. Every sum
-is over the global batch, because losses are already divided by its counts. A process that dies ends the others at
+Gradients are summed once per step in one flat buffer, so a shared layer costs one reduction, not one per depth. Every
+sum is over the global batch, because losses are already divided by its counts. A process that dies ends the others at
 once; one that hangs ends them after a settable time.
 """
 
