@@ -218,6 +218,12 @@ def test_memory_holds_a_window_of_a_stream_and_no_more(make_folder: MakeFolder) 
     assert sum(1 for _ in results) == 99
 
 
+def test_the_first_decisions_of_a_stream_come_soon(make_folder: MakeFolder) -> None:
+    model, taken = albert.load(make_folder()), iter(range(1000))
+    next(model.predictor.predict(model.embedding(), (PlainText(f"word {number}") for number in taken)))
+    assert next(taken) == 64, "progress of a small file can be shown"
+
+
 def test_batches_of_any_size_decide_the_same(make_folder: MakeFolder, tokenizer: Tokenizer) -> None:
     folder = make_folder(task=SENTIMENT)
     model = albert.load(folder)
