@@ -210,7 +210,10 @@ def _shown(record: Record) -> list[str]:
             ]
         case {"blanks": [*blanks]}:
             return [
-                ", ".join(f"{guess['text'] or guess['piece']} {guess['probability']:.1%}" for guess in blank["guesses"])
+                ", ".join(
+                    f"{'…' * guess['continues']}{guess['text']} {guess['probability']:.1%}"
+                    for guess in blank["guesses"]
+                )
                 for blank in blanks
             ]
     return [json.dumps(record.get("vector", record))]
