@@ -91,6 +91,13 @@ class TestAtomicWrite:
         write_json(path, {})
         assert names(tmp_path) == ["file"]
 
+    def test_what_a_killed_writer_has_written_is_removed_at_once(self, tmp_path: Path) -> None:
+        (tmp_path / ".file.12345678.tmp").write_bytes(b"half")
+        (tmp_path / ".file.23456789.tmp").mkdir()
+        (tmp_path / ".file.23456789.tmp" / "part").touch()
+        write_json(tmp_path / "file", {})
+        assert names(tmp_path) == ["file"]
+
     def test_the_temporaries_of_other_names_and_fresh_ones_are_left_alone(self, tmp_path: Path) -> None:
         for name in (".file.12345678.tmp", ".file2.12345678.tmp", ".file.tmp", "file.12345678.tmp"):
             (tmp_path / name).write_bytes(b"")

@@ -32,7 +32,7 @@ if sys.platform != "win32":
 log = logging.getLogger(__name__)
 
 JSON_LIMIT = 64 * 2**20  # a tokenizer.json of a large vocabulary is 10 MB; nothing honest is larger than this
-FRESH = 60.0  # seconds in which an unlocked temporary may be one that its writer has not locked yet
+FRESH = 60.0  # seconds in which an empty, unlocked temporary may be one that its writer has not locked yet
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -65,11 +65,14 @@ def atomic_write(path: Path | str) -> Iterator[IO[bytes]]:
     path = Path(path)
     with _temporary_sibling(path) as temporary:
         with temporary.open("xb") as file:
-            _lock(file.fileno())
+            _lock(file.fileno(), wait=True)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            if sys.platform != "win32":  # while it is locked: else it would be taken for a killed writer's
+                os.replace(temporary, path)
+        if sys.platform == "win32":
+            os.replace(temporary, path)
 
 
 @contextmanager
@@ -81,7 +84,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
     path = Path(path).resolve()  # a link to a folder keeps pointing at it
     with _temporary_sibling(path) as temporary:
         temporary.mkdir()
-        with _locked(temporary):
+        with _locked(temporary, wait=True):
             yield temporary
             for item in [*temporary.rglob("*"), temporary]:
                 if item.is_file() or item.is_dir():
@@ -125,10 +128,15 @@ def _remove_orphans(path: Path) -> None:
     for orphan in path.parent.glob(f".{glob.escape(path.name[:100])}.????????.tmp"):
         try:
             with _locked(orphan) as held:
-                if held and time.time() - orphan.stat().st_mtime > FRESH:
+                if held and (_has_contents(orphan) or time.time() - orphan.stat().st_mtime > FRESH):
                     _remove(orphan)
         except OSError:  # its writer was quicker
             continue
+
+
+def _has_contents(temporary: Path) -> bool:
+    """Tell whether something was written, which a writer does only when it has locked."""
+    return any(temporary.iterdir()) if temporary.is_dir() else temporary.stat().st_size > 0
 
 
 def _remove(path: Path) -> None:
@@ -225,24 +233,24 @@ def sole_owner(folder: Path | str) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[bool]:
-    """Hold the lock of a file or folder for the block, if nobody else does."""
+def _locked(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Hold the lock of a file or folder for the block, if nobody else does; or wait for it."""
     if sys.platform == "win32":
         yield False
         return
     handle = os.open(path, os.O_RDONLY)
     try:
-        yield _lock(handle) is True
+        yield _lock(handle, wait=wait) is True
     finally:
         os.close(handle)
 
 
-def _lock(handle: int) -> bool | None:
+def _lock(handle: int, *, wait: bool = False) -> bool | None:
     """Take a lock that dies with the process: True taken, False somebody has it, None there are no locks here."""
     if sys.platform == "win32":
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except OSError as problem:  # some network file systems

@@ -8,9 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -197,8 +201,61 @@ def test_a_bad_row_leaves_no_output_behind(classifier: str, tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["classifier", "in.jsonl"]
 
 
+def test_all_other_columns_stand_beside_the_decisions(classifier: str, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_text("id,review,label,day\n007,the old harbour,good,Monday\n008,,bad,Tuesday\n")
+    ok(["predict", classifier, str(path), "--out", str(out)])
+    first, second = csv.DictReader(out.open())
+    assert list(first)[:5] == ["id", "input_label", "day", "text", "label"]
+    assert (first["id"], first["input_label"], first["day"], first["text"]) == (
+        "007",
+        "good",
+        "Monday",
+        "the old harbour",
+    )
+    assert (first["warning"], second["warning"]) == ("", "empty text")
+    span = make(tmp_path / "span", tokenizer, SpanTask(max_length=64))
+    choice = make(tmp_path / "choice", tokenizer, Choice(2, max_length=64))
+    tagger = make(tmp_path / "tagger", tokenizer, Tagging(("O", "B-PER"), max_length=64))
+    filler = make(tmp_path / "filler", tokenizer, None, "mlm")
+    for model, row in (
+        (span, {"id": "q", "context": "Maria wrote.", "question": "Who?"}),
+        (choice, {"context": "Maria wrote.", "question": "Who?", "choices": ["Maria", "Peter"]}),
+        (tagger, {"tokens": ["Maria", "wrote"]}),
+        (tagger, {"text": "Maria wrote."}),
+        (filler, {"text": "Maria [MASK]."}),
+    ):
+        (tmp_path / "in.jsonl").write_text(json.dumps(row | {"key": 7}))
+        record = json.loads(ok(["predict", model, str(tmp_path / "in.jsonl")]))
+        assert (record["key"], record["warning"]) == (7, None)
+        assert not [name for name in record if name.startswith("input_")], "nothing stands there twice"
+
+
+def test_parquet_is_written_with_types_and_vectors_as_a_matrix(classifier: str, tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"key": [7, 8], "day": [date(2024, 1, 1), None], "review": ["one ship", "two"]}),
+        tmp_path / "in.parquet",
+    )
+    ok(["predict", classifier, str(tmp_path / "in.parquet"), "--out", str(tmp_path / "out.parquet")])
+    rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [(row["key"], row["day"], row["text"]) for row in rows] == [
+        (7, date(2024, 1, 1), "one ship"),
+        (8, None, "two"),
+    ]
+    assert rows[0]["probabilities"][rows[0]["label"]] == rows[0]["probability"]
+    assert json.loads(ok(["predict", classifier, str(tmp_path / "in.parquet")]).splitlines()[0])["day"] == "2024-01-01"
+    words = ["predict", classifier, str(tmp_path / "in.parquet"), "--out", str(tmp_path / "out.npy")]
+    ok([*words, "--task", "embed"])
+    assert (np.load(tmp_path / "out.npy") == albert.load(classifier).embed(["one ship", "two"])).all()
+    with pytest.raises(UsageError, match=r"out\.npy: \.npy is for vectors \(--task embed\), this is classification"):
+        run.invoke(app, words, catch_exceptions=False)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_an_interrupt_ends_with_130_and_leaves_nothing_half_written(classifier: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_with_130_and_leaves_nothing_half_written(
+    classifier: str, tmp_path: Path, number: signal.Signals
+) -> None:
     (tmp_path / "in.txt").write_text("the old harbour was quiet\n" * 300_000)
     out = tmp_path / "out.jsonl"
     words = [sys.executable, "-m", "albert", "predict", classifier, str(tmp_path / "in.txt"), "--out", str(out)]
@@ -206,7 +263,7 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing_half_written(classifier: 
         while not list(tmp_path.glob(".out.jsonl.*.tmp")):
             assert process.poll() is None, "ended before it wrote anything"
             time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate()
     assert process.returncode == 130
     assert b"Traceback" not in errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import torch
 import albert
 from albert.batch import pack
 from albert.errors import DataError, ModelError, UsageError
-from albert.inference.fill import PlainText
+from albert.inference.fill import BlankFeature, Fill, PlainText
 from albert.inference.model import Model
 from albert.inference.predictor import Predictor
 from albert.model.folder import load_model
@@ -101,9 +102,7 @@ def test_words_are_tagged_in_texts_and_in_lists_of_words(make_folder: MakeFolder
     assert [[word.tag for word in one.words] for one in both] == [[word.tag for word in tagged.words]] * 2
 
 
-def test_blanks_are_filled_with_the_best_pieces_of_the_vocabulary(
-    make_folder: MakeFolder, tokenizer: Tokenizer
-) -> None:
+def test_blanks_are_filled_with_the_best_words_of_the_vocabulary(make_folder: MakeFolder, tokenizer: Tokenizer) -> None:
     folder = make_folder("mlm", "order")
     text = "the [MASK] ship [MASK]."
     blanks = albert.load(folder).fill(text, top=4)
@@ -114,10 +113,23 @@ def test_blanks_are_filled_with_the_best_pieces_of_the_vocabulary(
     with torch.no_grad():
         encoded = network(pack([[*ids, tokenizer.sep_id]]))
         places = torch.tensor([place for place, number in enumerate(ids) if number == mask])
-        expected = network.mlm_logits(encoded, places).softmax(-1).topk(4)
+        shares = network.mlm_logits(encoded, places).softmax(-1)
+    no_words = [*range(5), *(i for i, p in enumerate(tokenizer.pieces) if not re.search(r"[^\W_]", p))]
+    assert tokenizer.pieces.index("▁") in no_words
+    shares[:, no_words] = -1
+    expected = shares.topk(4)
     for blank, pieces, shares in zip(blanks, expected.indices.tolist(), expected.values.tolist(), strict=True):
         assert [guess.piece for guess in blank.guesses] == [tokenizer.pieces[piece] for piece in pieces]
         assert [guess.probability for guess in blank.guesses] == pytest.approx(shares, abs=1e-5)
+
+
+def test_only_words_are_offered_and_a_piece_that_continues_one_is_marked() -> None:
+    fill = Fill(["<unk>", "▁", "▁house", ",", "s", "▁3", "的"], 16, top=9, special=frozenset({0}))
+    feature = BlankFeature([0, 1, 2], [0, 0, 0], [1])
+    output = fill.outputs(feature, {"mlm": (np.array([[9.0, 8, 7, 6, 5, 4, 3]], dtype=np.float32),)})
+    (blank,) = fill.decide(PlainText("[MASK]"), [feature], [output])
+    found = [(guess.text, guess.continues) for guess in blank.guesses]
+    assert found == [("house", False), ("s", True), ("3", False), ("的", False)], "Chinese has no spaces"
 
 
 def test_every_blank_of_a_long_text_is_filled(make_folder: MakeFolder) -> None:
@@ -216,6 +228,12 @@ def test_memory_holds_a_window_of_a_stream_and_no_more(make_folder: MakeFolder) 
     next(results)
     assert taken == 10
     assert sum(1 for _ in results) == 99
+
+
+def test_the_first_decisions_of_a_stream_come_soon(make_folder: MakeFolder) -> None:
+    model, taken = albert.load(make_folder()), iter(range(1000))
+    next(model.predictor.predict(model.embedding(), (PlainText(f"word {number}") for number in taken)))
+    assert next(taken) == 64, "progress of a small file can be shown"
 
 
 def test_batches_of_any_size_decide_the_same(make_folder: MakeFolder, tokenizer: Tokenizer) -> None:

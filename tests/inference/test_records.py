@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
-from albert.errors import UsageError
+from albert.errors import DataError, UsageError
 from albert.inference.embed import Embed
 from albert.inference.fill import Blank, Fill, Guess, PlainText
 from albert.inference.records import check_output, decide_records, lines_of, output_format, write_records
@@ -134,3 +135,17 @@ def test_an_unknown_format_and_the_input_itself_are_refused(tmp_path: Path) -> N
     with pytest.raises(UsageError, match=r"--out .*b\.csv: is the input itself"):
         check_output("--out", link, None, data)
     check_output("--out", tmp_path / "new.csv", None, data)
+
+
+def test_a_column_of_parquet_may_be_empty_for_a_long_while_and_must_have_one_type(tmp_path: Path) -> None:
+    rows = [{"start": None, "nothing": None, "part": {"x": 1}}] * 5000 + [
+        {"start": 7, "nothing": None, "part": {"y": 2.0}}
+    ]
+    assert write_records(tmp_path / "a.parquet", rows) == 5001
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert table.column("start").to_pylist()[-2:] == [None, 7]
+    assert table.column("part").to_pylist()[-1] == {"x": None, "y": 2.0}
+    assert write_records(tmp_path / "none.parquet", []) == 0
+    with pytest.raises(DataError, match=r"b\.parquet: a column holds values that have no common type .*write \.jsonl"):
+        write_records(tmp_path / "b.parquet", [{"id": 7}, {"id": "x"}])
+    assert not (tmp_path / "b.parquet").exists()

@@ -167,7 +167,9 @@ def _predictions(out: Path) -> None:
         filled = albert.load(name).fill(texts)
         _say("Hidden words", title, start, ["predict", name, texts[0]])
         for text, blanks in zip(texts, filled, strict=True):
-            words = ", ".join(f"{guess.text or guess.piece} {guess.probability:.0%}" for guess in blanks[0].guesses)
+            words = ", ".join(
+                f"{'…' * guess.continues}{guess.text} {guess.probability:.0%}" for guess in blanks[0].guesses
+            )
             print(f"   {text:<52} {words}")
 
 

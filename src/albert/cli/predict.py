@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 OTHERS = ("fill", "embed")  # what a model can do besides its own task
 A_FILE = re.compile(r"\S+\.(csv|tsv|jsonl?|parquet|txt|conll|iob2?|bio(es)?)(\.(gz|xz|zst))?", re.IGNORECASE)
+MATRIX = ".npy"
 TRIED = 64  # inputs of a dry run
 BARS = 20  # characters of a probability's bar
 
@@ -44,7 +46,9 @@ def predict(
     columns: Annotated[
         list[str] | None, typer.Option(help="A column by its role: --columns text=body (default: found).")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="File to write: .jsonl, .csv, .tsv or .json.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write: .jsonl, .csv, .tsv, .json, .parquet; vectors: .npy.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide the first inputs of a file, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -54,16 +58,20 @@ def predict(
     from albert.inference.records import check_output, decide_records, output_format
     from albert.text.documents import ReadReport
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: leave nothing half written
     path = _input_path(source)
     if out is not None:  # a wrong name is said before anything is loaded
-        output_format(out)
+        if out.suffix != MATRIX:
+            output_format(out)
         check_output("--out", out, path)
     loaded = load(model)
     what = _what(loaded, task)
+    if out is not None and out.suffix == MATRIX and what != "embed":
+        raise UsageError(f"--out {out}: {MATRIX} is for vectors (--task embed), this is {what}: use .jsonl or .parquet")
     decides = _decides(loaded, what, top=top)
     if path is None and source != "-":
         example = _example(loaded, what, source, pair=pair, question=question, choices=choice or [])
-        _finish(decide_records(loaded.predictor, decides, [example]), out, one=True, json_=json_)
+        _finish(_results(loaded, decides, [example], out), out, width=loaded.width, one=True, json_=json_)
         return
     if pair is not None or question is not None or choice:
         raise UsageError("--pair, --question and --choice go with one text; a file has columns for them")
@@ -76,8 +84,9 @@ def predict(
             _try(decide_records(loaded.predictor, decides, islice(examples, TRIED)), what, json_=json_)
             return
         show = stack.enter_context(progress_line("predicting"))
-        records = _counted(decide_records(loaded.predictor, decides, examples), show)
-        _finish(records, out, one=False, json_=json_)
+        _finish(
+            _counted(_results(loaded, decides, examples, out), show), out, width=loaded.width, one=False, json_=json_
+        )
 
 
 def _input_path(source: str) -> Path | None:
@@ -145,18 +154,28 @@ def _try(records: Iterator[Record], what: str, *, json_: bool) -> None:
         print("\n".join(["the first:", *_shown(found[0])]))
 
 
-def _counted(records: Iterator[Record], show: Show) -> Iterator[Record]:
-    for number, record in enumerate(records, 1):
+def _results(model: Model, decides: Any, examples: Iterable[Any], out: Path | None) -> Iterator[Any]:
+    """Return records; for a matrix, the vectors as they are."""
+    from albert.inference.records import decide_records
+
+    if out is not None and out.suffix == MATRIX:
+        return model.predictor.predict(decides, examples)
+    return decide_records(model.predictor, decides, examples)
+
+
+def _counted(results: Iterator[Any], show: Show) -> Iterator[Any]:
+    for number, result in enumerate(results, 1):
         show(0.0, f"{number:,} inputs")
-        yield record
+        yield result
 
 
-def _finish(records: Iterator[Record], out: Path | None, *, one: bool, json_: bool) -> None:
+def _finish(records: Iterator[Any], out: Path | None, *, width: int, one: bool, json_: bool) -> None:
     """Write to a file, or print: a single result for people, several as JSON lines."""
     from albert.inference.records import lines_of, write_records
+    from albert.inference.vectors import save_matrix
 
     if out is not None:
-        count = write_records(out, records)
+        count = save_matrix(out, records, width=width) if out.suffix == MATRIX else write_records(out, records)
         print(json.dumps({"inputs": count, "out": str(out)}) if json_ else f"{count:,} results in {out}")
     elif one and json_:
         print(json.dumps(next(records), ensure_ascii=False, indent=2))
@@ -191,7 +210,10 @@ def _shown(record: Record) -> list[str]:
             ]
         case {"blanks": [*blanks]}:
             return [
-                ", ".join(f"{guess['text'] or guess['piece']} {guess['probability']:.1%}" for guess in blank["guesses"])
+                ", ".join(
+                    f"{'…' * guess['continues']}{guess['text']} {guess['probability']:.1%}"
+                    for guess in blank["guesses"]
+                )
                 for blank in blanks
             ]
     return [json.dumps(record.get("vector", record))]

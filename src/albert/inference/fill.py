@@ -1,7 +1,8 @@
 """Fill in the blanks: what a masked-LM model would put at each [MASK] of a text.
 
-The vocabulary is scored at the blanks alone. A text that is too long for one sequence is read in overlapping windows,
-each blank decided where it has most context.
+The vocabulary is scored at the blanks alone. Offered are pieces with a letter or a digit: not special tokens, not
+punctuation, not the bare marker of a word's beginning. Probabilities are those among all pieces. A text that is too
+long for one sequence is read in overlapping windows, each blank decided where it has most context.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from albert.batch import Said, Wanted
 from albert.errors import DataError
 from albert.tasks.task import Example, Feature, Record, join_segments
 from albert.tasks.windows import best_context, window_spans
 from albert.tokenizer import Tokenizer
-from albert.tokenizer.words import MARKER
+from albert.tokenizer.words import MARKER, word_starts
 
 HEAD = "mlm"
 MASK = "[MASK]"
@@ -46,6 +49,7 @@ class Guess:
     text: str
     piece: str
     probability: float
+    continues: bool = False  # whether it only continues the word before it
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,21 @@ class Blank:
 
 @dataclass(frozen=True)
 class Fill:
-    """Filling in: the `top` best pieces per blank."""
+    """Filling in: the `top` best words per blank."""
 
     pieces: Sequence[str]  # of the vocabulary
     max_length: int
     top: int = 3
+    special: frozenset[int] = frozenset()  # pieces that are never text: [CLS], <unk>
+
+    @cached_property
+    def _words(self) -> npt.NDArray[np.int64]:
+        """Return the numbers of the pieces that are offered."""
+        return np.array([i for i, piece in enumerate(self.pieces) if i not in self.special and _has_letter(piece)])
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.bool_]:
+        return word_starts(self.pieces)
 
     def encode(self, example: PlainText, tokenizer: Tokenizer) -> list[BlankFeature]:
         """Turn a text into the windows that have blanks to fill."""
@@ -89,12 +103,13 @@ class Fill:
         return {HEAD: [feature.blanks for feature in features]}
 
     def outputs(self, feature: BlankFeature, said: Said) -> Any:
-        """Return the best pieces of a sequence's blanks and their probabilities."""
+        """Return the best words of a sequence's blanks and their probabilities."""
         (logits,) = said[HEAD]  # [blanks, V]
-        top = min(self.top, logits.shape[-1])
-        best = np.argpartition(logits, -top, axis=-1)[:, -top:]
-        order = np.argsort(-np.take_along_axis(logits, best, axis=-1), axis=-1)
-        best = np.take_along_axis(best, order, axis=-1)  # [blanks, top]
+        offered = logits[:, self._words]
+        top = min(self.top, offered.shape[-1])
+        best = np.argpartition(offered, -top, axis=-1)[:, -top:]
+        order = np.argsort(-np.take_along_axis(offered, best, axis=-1), axis=-1)
+        best = self._words[np.take_along_axis(best, order, axis=-1)]  # [blanks, top]
         powers = np.exp(logits - logits.max(axis=-1, keepdims=True))  # fp32 is enough, and twice as fast
         return best, np.take_along_axis(powers, best, axis=-1) / powers.sum(axis=-1, keepdims=True)
 
@@ -112,4 +127,8 @@ class Fill:
 
     def _guess(self, number: int, probability: float) -> Guess:
         piece = self.pieces[number]
-        return Guess(piece.replace(MARKER, " ").strip(), piece, probability)
+        return Guess(piece.replace(MARKER, " ").strip(), piece, probability, continues=not bool(self._starts[number]))
+
+
+def _has_letter(piece: str) -> bool:
+    return any(letter.isalnum() for letter in piece)

@@ -19,7 +19,7 @@ from albert.errors import DataError, did_you_mean
 from albert.inference.fill import PlainText
 from albert.inference.model import Model, is_pair
 from albert.labelled.catalog import read_inputs
-from albert.labelled.cells import has_columns
+from albert.labelled.cells import has_columns, other_columns
 from albert.labelled.detection import find_columns
 from albert.labelled.rows import FORMATS, read_rows
 from albert.tasks.task import Example
@@ -50,7 +50,8 @@ def read_plain(path: Path, told: Mapping[str, str], report: ReadReport) -> Itera
             raise DataError(
                 f"{row.place}: no column {id_!r} for id: {did_you_mean(id_, row.values)} (--columns id=NAME)"
             )
-        yield PlainText(text or "", None if id_ is None else str(row.values[id_]), place=row.place)
+        others = other_columns(row, columns["text"])
+        yield PlainText(text or "", None if id_ is None else str(row.values[id_]), place=row.place, others=others)
 
 
 @contextmanager

@@ -100,7 +100,7 @@ class Model:
     @overload
     def fill(self, text: Texts, *, top: int = 3) -> list[tuple[Blank, ...]]: ...
     def fill(self, text: str | Texts, *, top: int = 3) -> tuple[Blank, ...] | list[tuple[Blank, ...]]:
-        """Return the best pieces for each [MASK] of a text."""
+        """Return the best words for each [MASK] of a text; a piece that only continues a word says so."""
         examples = [PlainText(one) for one in column("text", text)]
         return self._each(self.filling(top=top), examples, many=not isinstance(text, str))
 
@@ -175,7 +175,9 @@ class Model:
             raise self._unable("fill")
         if top < 1:
             raise UsageError(f"top={top}: must be 1 at least")
-        return Fill(self.predictor.tokenizer.pieces, self._longest, top)
+        words = self.predictor.tokenizer
+        special = frozenset((words.pad_id, words.unk_id, words.cls_id, words.sep_id, words.mask_id))
+        return Fill(words.pieces, self._longest, top, special)
 
     def embedding(self) -> Embed:
         """Return what embeds texts, for the predictor."""

@@ -17,6 +17,7 @@ from albert.tasks.task import Feature, batch_of
 from albert.tokenizer import Tokenizer
 
 WINDOW = 2048  # examples sorted together
+FIRST_WINDOW = 64  # each is twice as large as the one before, so that the first decisions come soon
 WINDOW_TOKENS = 2**20  # or fewer, when they are long
 BATCH_TOKENS = 4096
 
@@ -88,13 +89,13 @@ def _windows(
 ) -> Iterator[list[tuple[ExampleT, Sequence[FeatureT]]]]:
     """Return as many examples at once as are to be held in memory."""
     some: list[tuple[ExampleT, Sequence[FeatureT]]] = []
-    tokens = 0
+    tokens, size = 0, min(FIRST_WINDOW, limit)
     for example, features in encoded:
         some.append((example, features))
         tokens += sum(len(feature.token_ids) for feature in features)
-        if len(some) == limit or tokens >= WINDOW_TOKENS:
+        if len(some) == size or tokens >= WINDOW_TOKENS:
             yield some
-            some, tokens = [], 0
+            some, tokens, size = [], 0, min(2 * size, limit)
     if some:
         yield some
 

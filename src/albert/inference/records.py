@@ -1,7 +1,8 @@
 """Decisions as records: plain values with names, for JSON, tables and people.
 
 A record holds the part of the input that says which one it is, and the decision with its scores and its characters in
-the text, as each task says. Files are written a record at a time and appear whole or not at all.
+the text, as each task says; beside them stand the other columns of its row. Files are written a record at a time and
+appear whole or not at all.
 """
 
 from __future__ import annotations
@@ -10,20 +11,23 @@ import csv
 import io
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from albert.errors import UsageError
 from albert.files import atomic_write
+from albert.inference.parquet import write_parquet
 from albert.inference.predictor import Decides, Predictor
 from albert.tasks.task import Feature, Record
 
 ExampleT = TypeVar("ExampleT", contravariant=True)
 FeatureT = TypeVar("FeatureT", bound=Feature)
 PredictionT = TypeVar("PredictionT")
-FORMATS = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".json": "json"}
+FORMATS = {".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".json": "json", ".parquet": "parquet"}
+READ = ("text", "pair", "question")  # what a record shows of what was read
+WARNING = "warning"
 
 
 class Records(Decides[ExampleT, FeatureT, PredictionT], Protocol):
@@ -43,7 +47,26 @@ def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples:
             yield example
 
     for decision in predictor.predict(task, watched()):
-        yield task.record(waiting.popleft(), decision)
+        example = waiting.popleft()
+        record = task.record(example, decision)
+        yield _beside(example.others, record | _warned(record)) if example.place else record
+
+
+def _warned(record: Record) -> Record:
+    """Return a column that says which texts are empty: they are decided, but nothing was read."""
+    empty = [name for name in READ if isinstance(text := record.get(name), str) and not text.strip()]
+    return {WARNING: f"empty {' and '.join(empty)}" if empty else None}
+
+
+def _beside(others: Mapping[str, Any], record: Record) -> Record:
+    """Return a record beside the other columns of its row; one that has a name of the record's is called input_…"""
+    kept: Record = {}
+    for name, value in others.items():
+        own = name
+        while own in record or (own != name and own in others):
+            own = f"input_{own}"
+        kept[own] = value
+    return kept | record
 
 
 def output_format(path: Path) -> str:
@@ -63,6 +86,9 @@ def check_output(option: str, out: Path, *inputs: Path | None) -> None:
 def write_records(path: Path, records: Iterable[Record]) -> int:
     """Write records as they come; the file appears when all are written. Give their number."""
     form, count = output_format(path), 0
+    if form == "parquet":
+        with atomic_write(path) as binary:
+            return write_parquet(binary, records, path)
     with atomic_write(path) as binary, _text(binary) as file:
         for line in lines_of(records, form):
             file.write(line)
@@ -75,11 +101,11 @@ def lines_of(records: Iterable[Record], form: str) -> Iterator[str]:
     match form:
         case "jsonl":
             for record in records:
-                yield json.dumps(record, ensure_ascii=False) + "\n"
+                yield _json(record) + "\n"
         case "json":
             yield "["
             for number, record in enumerate(records):
-                yield (",\n" if number else "\n") + json.dumps(record, ensure_ascii=False)
+                yield (",\n" if number else "\n") + _json(record)
             yield "\n]\n"
         case _:
             yield from _table(records, "\t" if form == "tsv" else ",")
@@ -98,7 +124,12 @@ def _table(records: Iterable[Record], separator: str) -> Iterator[str]:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: Any) -> str:
+    """Return JSON; dates and decimals of Parquet as they are written."""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _row(cells: list[str], separator: str) -> str:

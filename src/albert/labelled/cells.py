@@ -40,6 +40,11 @@ def joined(row: Row, role: str, columns: Mapping[str, str]) -> Any:
     return "\n".join(part for part in parts if part and not part.isspace())
 
 
+def other_columns(row: Row, *read: str | None) -> dict[str, Any]:
+    """Return the columns of a row (ids, dates) besides those that are read and written again under another name."""
+    return {name: value for name, value in row.values.items() if name not in read}
+
+
 def has_columns(row: Row, name: str) -> bool:
     """Tell whether a row has a column, or all of several (`title,body`)."""
     return name in row.values or ("," in name and all(part in row.values for part in name.split(",")))

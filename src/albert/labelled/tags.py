@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from albert.errors import DataError, UsageError, did_you_mean
-from albert.labelled.cells import cell
+from albert.labelled.cells import cell, other_columns
 from albert.labelled.conll import conll_name, is_conll, read_conll
 from albert.labelled.detection import DETECT_ROWS, detect, find_columns
 from albert.labelled.holdout import content_key
@@ -70,11 +70,13 @@ def read_words(task: AnyTask, path: Path, columns: Mapping[str, str], report: Re
     text: Mapping[str, str] | None = None
     for row in read_rows(path, report=report):
         if "tokens" in columns or name in row.values:
-            yield TagExample(tuple(items_cell(row, "tokens", {"tokens": name})), place=row.place)
+            words = tuple(items_cell(row, "tokens", {"tokens": name}))
+            yield TagExample(words, place=row.place, others=other_columns(row, name))
         else:
             told = {role: column for role, column in columns.items() if role != "tags"}
             text = text or find_columns(row, told)
-            yield replace(split_words(str(cell(row, "text", text) or "")), place=row.place)
+            example = split_words(str(cell(row, "text", text) or ""))
+            yield replace(example, place=row.place, others=other_columns(row, text["text"]))
 
 
 @dataclass(frozen=True)

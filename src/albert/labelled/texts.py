@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from albert.errors import DataError
-from albert.labelled.cells import text_cell
+from albert.labelled.cells import other_columns, text_cell
 from albert.labelled.class_folders import class_notes
 from albert.labelled.detection import DETECT_ROWS, detect, find_columns
 from albert.labelled.holdout import balanced_weights, content_key
@@ -204,4 +204,5 @@ def read_texts(task: AnyTask, path: Path, columns: Mapping[str, str], report: Re
     for row in read_rows(path, report=report):
         if found is None:
             found = find_columns(row, columns)
-        yield _example(row, found, None)
+        others = other_columns(row, found["text"], found.get("pair"))
+        yield replace(_example(row, found, None), others=others)

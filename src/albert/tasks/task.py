@@ -32,6 +32,7 @@ class Example:
     """One thing to decide; every task has its own kind, with a target that is None where it is not known."""
 
     place: str = field(default="", kw_only=True)  # file:line, for messages
+    others: Mapping[str, Any] = field(default_factory=dict, kw_only=True, compare=False, repr=False)  # columns to keep
 
 
 @dataclass(frozen=True)
