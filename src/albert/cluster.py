@@ -15,7 +15,7 @@ from albert.errors import ResourceError, UsageError
 
 @contextmanager
 def ray_cluster(address: str | None = None) -> Iterator[Any]:
-    """Return the module `ray`, connected to a cluster; without an address, to a Ray started on this machine."""
+    """Yield the module `ray`, connected to a cluster; without an address, to a Ray started on this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports home unless told not to, before its import
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else every task prints a FutureWarning
     try:

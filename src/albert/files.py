@@ -77,7 +77,7 @@ def atomic_write(path: Path | str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_folder(path: Path | str) -> Iterator[Path]:
-    """Return a temporary folder that replaces `path` as a whole when the block ends well.
+    """Yield a temporary folder that replaces `path` as a whole when the block ends well.
 
     A folder that holds anything the new one does not have is refused: it is somebody's, not an older version.
     """
@@ -103,7 +103,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def _temporary_sibling(path: Path) -> Iterator[Path]:
-    """Return a free hidden name beside `path`, and see to it that nothing stays there if the block fails."""
+    """Yield a free hidden name beside `path`, and see to it that nothing stays there if the block fails."""
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

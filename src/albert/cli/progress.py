@@ -30,7 +30,7 @@ class Line:
 
 @contextmanager
 def progress_line(title: str) -> Iterator[Line]:
-    """Return the function that shows progress while the block runs."""
+    """Yield the function that shows progress while the block runs."""
     if not sys.stderr.isatty():
         yield Line(_plain_lines(title), lambda text: print(text, file=sys.stderr, flush=True))
         return

@@ -85,7 +85,7 @@ def run_once(
                 if not one_of_several:
                     raise
                 outcome = _exploded(prepared, out, settings, str(problem), world=world)
-            if not one_of_several and world.sum([float(outcome.score is not None)])[0] > 0:
+            if not one_of_several and world.from_first(outcome.score is not None):
                 outcome = replace(outcome, test=score_test(prepared, out / "model", world=world))
             if world.is_first:
                 if outcome.test:

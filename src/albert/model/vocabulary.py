@@ -18,7 +18,7 @@ from albert.tokenizer.words import MARKER
 
 @torch.no_grad()
 def change_vocabulary(model: Albert, *, old: Tokenizer, new: Tokenizer) -> int:
-    """Return a model a new vocabulary in place; return how many pieces were carried over."""
+    """Give a model a new vocabulary in place; return how many pieces were carried over."""
     known = {piece: number for number, piece in enumerate(old.pieces)}
     embedding = model.encoder.embeddings.word.weight
     weights = embedding.new_empty(new.vocab_size, embedding.shape[1])

@@ -104,7 +104,7 @@ def draw_pairs(
 
 @contextmanager
 def _canvas(label: str) -> Iterator[tuple[Figure, Axes, list[Html]]]:
-    """Return a figure with its axes and, once they are drawn on, the drawing."""
+    """Yield a figure with its axes and, once they are drawn on, the drawing."""
     import matplotlib  # a second to load: only who draws waits for it
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure

@@ -116,7 +116,7 @@ def text_of(source: Source, stream: io.BufferedReader, *, newline: str | None = 
 
 @contextmanager
 def seekable(source: Source, stream: io.BufferedReader) -> Iterator[IO[bytes]]:
-    """Return a file that can be read from anywhere, as Parquet needs it: a compressed one through a temporary copy."""
+    """Yield a file that can be read from anywhere, as Parquet needs it: a compressed one through a temporary copy."""
     if not source.compression:
         yield stream
         return

@@ -39,7 +39,7 @@ def spans(original: str, aligned: Aligned, pieces: Sequence[str], *, normalise: 
 
 
 def _start_at(origins: list[int], begin: int) -> None:
-    """Return the first character all that was dropped before it."""
+    """Give the first character all that was dropped before it."""
     first, place = origins[1], 1
     while begin < first == origins[place]:
         origins[place] = begin

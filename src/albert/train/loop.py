@@ -149,7 +149,7 @@ def train(
                     model.train()
                     if world.is_first and evaluation:
                         observe(Progress(state.step, settings.steps, evaluation))
-                    state.ended = world.sum([float(judge(state, evaluation))])[0] > 0
+                    state.ended = bool(world.from_first(judge(state, evaluation)))
                     last = last or state.ended
                 if state.step % settings.save_every == 0 or last or stop or due:
                     saver.save(state)

@@ -71,7 +71,7 @@ class World:
         return float(tensor)
 
     def share(self, model: nn.Module) -> None:
-        """Return every process the weights of the first."""
+        """Give every process the weights of the first."""
         if self.size > 1:
             with _named_failure(self), torch.no_grad():
                 for parameter in model.parameters():
