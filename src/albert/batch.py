@@ -14,6 +14,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from albert.errors import UsageError
+
 Ints = npt.NDArray[np.int64]
 STATES = "states"  # named among heads: the encoder's own states
 
@@ -64,6 +66,13 @@ def places_of(lengths: Sequence[int] | Ints, positions: Positions) -> Ints:
 
 def pack(texts: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None) -> Batch:
     """Lay token lists end to end; without segments every token is of segment 0."""
+    if not len(texts):
+        raise UsageError("no texts to pack: give at least one list of token ids")
+    for number, text in enumerate(texts, 1):
+        if not len(text):
+            raise UsageError(f"text {number} of {len(texts)} has no tokens: each needs one at least, such as [CLS]")
+    if segments is not None and [*map(len, segments)] != [*map(len, texts)]:
+        raise UsageError("segments are not as long as their texts: give a segment for every token")
     token_ids = np.concatenate([np.asarray(text, dtype=np.int64) for text in texts])
     if segments is None:
         segment_ids = np.zeros_like(token_ids)

@@ -84,7 +84,7 @@ def test_a_file_gives_a_file_in_the_same_order(classifier: str, tmp_path: Path, 
         "inputs": 30,
         "out": str(target),
     }
-    expected = [result.label for result in albert.load(classifier).classify(texts)]  # type: ignore[union-attr]
+    expected = [result.label for result in albert.load(classifier).classify(texts)]
     if out.endswith("jsonl"):
         rows = [json.loads(line) for line in target.read_text().splitlines()]
     elif out.endswith("json"):
@@ -352,7 +352,7 @@ def test_evaluation_decides_as_prediction_does_and_shows_the_baseline(classifier
     )
     words = ["evaluate", classifier, "--data", str(tmp_path / "dev.csv")]
     facts = json.loads(ok([*words, "--predictions", str(tmp_path / "p.jsonl"), "--json"]))
-    guesses = [result.label for result in albert.load(classifier).classify(texts)]  # type: ignore[union-attr]
+    guesses = [result.label for result in albert.load(classifier).classify(texts)]
     right = sum(guess == label for guess, label in zip(guesses, labels, strict=True))
     assert facts["sets"]["dev"]["scores"]["accuracy"] == pytest.approx(right / 12)
     assert facts["sets"]["dev"]["baseline"]["accuracy"] == 0.75

@@ -45,7 +45,7 @@ def test_lists_of_dicts_and_frames_are_tuned_on(model_folder: Path, tmp_path: Pa
     )
     assert (result.chosen.steps, set(result.chosen.scores)) == (20, {"valid_accuracy", "valid_macro_f1"})
     assert "test_accuracy" in result.test
-    assert albert.load(tmp_path / "run").classify("the ship sat lovely").label in LABELS  # type: ignore[union-attr]
+    assert albert.load(tmp_path / "run").classify("the ship sat lovely").label in LABELS
     assert any("classification" in line for line in told)
 
 

@@ -259,3 +259,26 @@ def test_importing_albert_loads_no_torch() -> None:
         "import albert, sys; assert callable(albert.load); sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_model_shows_itself_and_its_name_is_escaped(make_folder: MakeFolder) -> None:
+    folder = make_folder(task=SENTIMENT)
+    loaded = albert.load(folder)
+    model = Model(loaded.predictor, name="<b>", folder=folder, task=SENTIMENT, columns={})
+    assert repr(model).startswith("<Model name: '<b>'; task: classification (bad, good); can: classify, embed")
+    shown = model._repr_html_()
+    assert "<td>&#x27;&lt;b&gt;&#x27;</td>" in shown
+    assert "<b>" not in shown
+    assert "fill" in repr(albert.load(make_folder("mlm")))
+
+
+def test_a_list_of_words_is_said_to_be_taken_as_texts(
+    make_folder: MakeFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = albert.load(make_folder(task=Tagging(("O", "B-PER"), max_length=64)))
+    (one,) = model.tag([["Maria", "wrote"]])
+    assert [word.text for word in one.words] == ["Maria", "wrote"]
+    assert len(model.tag(["Maria wrote", "Peter read"])) == 2
+    assert not caplog.records
+    assert len(model.tag(["Maria", "wrote"])) == 2
+    assert "took a list of 2 words as 2 texts: for one sentence give [words]" in caplog.text

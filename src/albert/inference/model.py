@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -31,7 +32,7 @@ from albert.model.folder import load_model, weights_path
 from albert.model.locate import locate
 from albert.tasks.asking import Texts, column
 from albert.tasks.choice import Chosen
-from albert.tasks.classification import Label, Labels, Number
+from albert.tasks.classification import Classified
 from albert.tasks.saved_task import read_task
 from albert.tasks.similarity import Similarity
 from albert.tasks.span import Answer
@@ -56,6 +57,22 @@ class Model:
         self.columns = columns  # that it was trained on, by role
         self._longest = min(LONGEST, predictor.engine.config.max_position_embeddings)
 
+    def __repr__(self) -> str:
+        """Return the name and what the model can do."""
+        return f"<Model {'; '.join(f'{name}: {value}' for name, value in self._facts().items())}>"
+
+    def _repr_html_(self) -> str:
+        """Return a small table, for notebooks."""
+        rows = (f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in self._facts().items())
+        return f"<table>{''.join(rows)}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        config = self.predictor.engine.config
+        labels = ", ".join(getattr(self.task, "labels", ()))
+        task = {"task": self.task.kind + (f" ({labels})" if labels else "")} if self.task is not None else {}
+        shape = f"{config.num_hidden_layers} layers, {config.hidden_size} wide, {config.vocab_size:,} pieces"
+        return {"name": repr(self.name), **task, "can": ", ".join(self.abilities), "shape": shape}
+
     @property
     def abilities(self) -> list[str]:
         """List the methods that this model can be asked by."""
@@ -64,9 +81,9 @@ class Model:
         return list(dict.fromkeys([*own, *fill, "embed", "similarity", "search"]))
 
     @overload
-    def classify(self, text: str, pair: str | None = None) -> Label | Labels | Number: ...
+    def classify(self, text: str, pair: str | None = None) -> Classified: ...
     @overload
-    def classify(self, text: Texts, pair: Texts | None = None) -> list[Label] | list[Labels] | list[Number]: ...
+    def classify(self, text: Texts, pair: Texts | None = None) -> list[Classified]: ...
     def classify(self, text: str | Texts, pair: str | Texts | None = None) -> Any:
         """Decide the class of a text or a pair of texts, its classes, or its value."""
         return self._do("classify", text, pair)
@@ -92,7 +109,7 @@ class Model:
     @overload
     def tag(self, text: Texts | Sequence[Texts]) -> list[Tagged]: ...
     def tag(self, text: str | Texts | Sequence[Texts]) -> Any:
-        """Tag the words of a text; in a list, a text can also be given as a list of its words."""
+        """Tag the words of a text; a list is of texts, each a string or a list of words: `[words]` is one sentence."""
         return self._do("tag", text)
 
     @overload
@@ -115,7 +132,9 @@ class Model:
     @overload
     def similarity(self, text: str, pair: str) -> float: ...
     @overload
-    def similarity(self, text: str | Texts, pair: str | Texts) -> float | list[float]: ...
+    def similarity(self, text: Texts, pair: str | Texts) -> list[float]: ...
+    @overload
+    def similarity(self, text: str, pair: Texts) -> list[float]: ...
     def similarity(self, text: str | Texts, pair: str | Texts) -> float | list[float]:
         """Return the cosine of two texts, of pairs from two lists, or of one text with each of a list."""
         examples, many = Similarity().asked(text, pair)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -70,8 +71,10 @@ class Albert(nn.Module):
 
     def forward(self, batch: Batch | Packed, *, depth: int | None = None, all_layers: bool = False) -> Encoded:
         """Encode a batch."""
-        packed = batch if isinstance(batch, Packed) else Packed.from_batch(batch, self.device)
-        return self.encoder(packed, depth=depth, all_layers=all_layers)
+        if isinstance(batch, Batch):
+            _check_range(batch, self.config)
+            batch = Packed.from_batch(batch, self.device)
+        return self.encoder(batch, depth=depth, all_layers=all_layers)
 
     def mlm_logits(self, encoded: Encoded, positions: Tensor) -> Tensor:
         """Score the vocabulary at some positions: [P] → [P, V]."""
@@ -81,6 +84,17 @@ class Albert(nn.Module):
     def device(self) -> torch.device:
         """Return the device of the parameters."""
         return self.encoder.embeddings.word.weight.device
+
+
+def _check_range(batch: Batch, config: AlbertConfig) -> None:
+    """Refuse ids that have no embedding; on a GPU the index would end the process."""
+    for what, ids, size, fix in (
+        ("token id", batch.token_ids, config.vocab_size, "use the tokenizer of this model"),
+        ("segment", batch.segment_ids, config.type_vocab_size, "0 is the first segment, 1 the second"),
+    ):
+        if (wrong := np.flatnonzero((ids < 0) | (ids >= size))).size:
+            text = np.searchsorted(batch.starts, wrong[0], side="right")
+            raise UsageError(f"{what} {ids[wrong[0]]} in text {text}: must be from 0 to {size - 1}: {fix}")
 
 
 def new_model(config: AlbertConfig, heads: Sequence[str] = (), *, seed: int = 0, pooler: bool | None = None) -> Albert:

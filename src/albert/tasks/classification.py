@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -48,8 +48,23 @@ class TextFeature(Feature):
     target: int | float | tuple[int, ...] | None
 
 
+class Classified:
+    """What `classify` gives: a Label, Labels or a Number, by what the model was tuned for; type checkers allow all."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def label(self) -> str: ...
+        @property
+        def labels(self) -> tuple[str, ...]: ...
+        @property
+        def probabilities(self) -> dict[str, float]: ...
+        @property
+        def value(self) -> float: ...
+
+
 @dataclass(frozen=True)
-class Label:
+class Label(Classified):
     """A decision for a class, with the probabilities of all."""
 
     label: str
@@ -57,7 +72,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Labels:
+class Labels(Classified):
     """Decisions for any number of classes, with the probability of each."""
 
     labels: tuple[str, ...]
@@ -65,7 +80,7 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Classified):
     """A decision for a value."""
 
     value: float

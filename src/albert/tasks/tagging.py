@@ -8,6 +8,7 @@ nothing of files.
 
 from __future__ import annotations
 
+import logging
 import re
 import unicodedata
 from collections import Counter
@@ -33,6 +34,8 @@ from albert.tasks.tag_spans import has_spans, span_scores, spans_of
 from albert.tasks.task import Example, Feature, Record, Task, join_segments
 from albert.tasks.windows import best_context, window_spans
 from albert.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
 
 _JOINERS = "\u200c\u200d"  # inside words of Persian and of India's scripts
 
@@ -222,6 +225,12 @@ class Tagging(Task[TagExample, TagFeature, Tagged]):
         return lambda example: self.decide(example, [], [np.tile(row, (len(example.words), 1))])
 
     def asked(self, text: str | Texts | Sequence[Texts]) -> tuple[list[TagExample], bool]:
+        if (
+            not isinstance(text, str)
+            and len(text) > 1
+            and all(isinstance(w, str) and not re.search(r"\s", w) for w in text)
+        ):
+            log.warning("tag: took a list of %d words as %d texts: for one sentence give [words]", len(text), len(text))
         examples = [
             split_words(one) if isinstance(one, str) else TagExample(column("words", one))
             for one in ([text] if isinstance(text, str) else text)
