@@ -6,7 +6,6 @@ So records go to an anonymous temporary file first, and are written when the las
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 from collections.abc import Iterable
 from itertools import islice
@@ -23,26 +22,36 @@ ROWS = 2048  # written together
 
 def write_parquet(file: IO[bytes], records: Iterable[dict[str, Any]], path: Path) -> int:
     """Write records, and return their number; `path` is for messages."""
-    schema, parts, count = pa.schema([]), 0, 0
+    schema, sizes, count = pa.schema([]), [], 0
     with tempfile.TemporaryFile() as waiting:
         stream = iter(records)
         while part := list(islice(stream, ROWS)):
             try:
-                found = pa.Table.from_pylist(part).schema
-                schema = pa.unify_schemas([schema, found], promote_options="permissive")
+                table = pa.Table.from_pylist(part)
+                schema = pa.unify_schemas([schema, table.schema], promote_options="permissive")
             except (pa.ArrowException, TypeError) as problem:
                 raise _mixed(path, problem) from problem
-            pickle.dump(part, waiting)
-            parts, count = parts + 1, count + len(part)
+            sizes.append(waiting.write(_to_bytes(table)))
+            count += len(part)
         waiting.seek(0)
         schema = pa.schema([field.with_type(pa.string()) if field.type == pa.null() else field for field in schema])
         try:
             with pq.ParquetWriter(file, schema) as writer:
-                for _ in range(parts):
-                    writer.write_table(pa.Table.from_pylist(pickle.load(waiting), schema=schema))
+                for size in sizes:
+                    part_table = pa.ipc.open_stream(waiting.read(size)).read_all()
+                    whole = pa.concat_tables([schema.empty_table(), part_table], promote_options="permissive")
+                    writer.write_table(whole.select(schema.names).cast(schema))
         except (pa.ArrowException, TypeError) as problem:
             raise _mixed(path, problem) from problem
     return count
+
+
+def _to_bytes(table: Any) -> bytes:
+    """Return a table in Arrow's own format."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes()
 
 
 def _mixed(path: Path, problem: Exception) -> DataError:
