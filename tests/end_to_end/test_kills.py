@@ -146,6 +146,7 @@ def test_sigterm_to_several_processes_saves_and_exits_130_without_a_traceback(
     said = [line for line in errors.splitlines() if "interrupted" in line]
     assert len(said) == 1, errors
     assert "Traceback" not in errors
+    assert "death signal" not in errors
     saved = int(said[0].split("step ")[-1].split()[0])
     assert (out / "checkpoints" / f"step-{saved:08d}").exists()
 

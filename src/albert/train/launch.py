@@ -38,7 +38,8 @@ def launch(words: Sequence[str], *, processes: int) -> int:
         raise UsageError(f"--processes {processes}: torchrun has started the processes: leave the option out")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // processes)))
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.ERROR)
+    for module in ("agent.server.api", "multiprocessing.api"):  # each has a level of its own
+        logging.getLogger(f"torch.distributed.elastic.{module}").setLevel(logging.ERROR)
     meeting = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
