@@ -24,7 +24,7 @@ def test_a_good_table_shows_task_columns_classes_and_lengths(check: Run) -> None
     code, out, err = check("a.csv")
     assert (code, err) == (0, "")
     assert out.startswith("a.csv: 30 rows\ntask: classification\n")
-    for line in ("text = 'text': by its name", "label = 'label': by its name", "words a row: median 6", "classes: 2"):
+    for line in ("text = 'text': by its name", "label = 'label': by its name", "words per row: median 6", "classes: 2"):
         assert line in out
     assert "bad         10  33.3%" in out
     assert "note:" not in out

@@ -189,7 +189,7 @@ def test_a_dry_run_decides_the_first_inputs_and_writes_nothing(classifier: str, 
     words = ["predict", classifier, str(tmp_path / "in.txt"), "--out", str(tmp_path / "out.csv"), "--dry-run"]
     facts = json.loads(ok([*words, "--json"]))
     assert (facts["task"], facts["first"]["text"]) == ("classification", "one")
-    assert "inputs a second" in ok(words)
+    assert "inputs per second" in ok(words)
     assert not (tmp_path / "out.csv").exists()
 
 

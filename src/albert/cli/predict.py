@@ -42,7 +42,7 @@ def predict(
         list[str] | None, typer.Option(help="An answer to choose from: --choice yes --choice no.")
     ] = None,
     task: Annotated[str | None, typer.Option(help="fill or embed, in place of what the model was tuned for.")] = None,
-    top: Annotated[int, typer.Option(min=1, help="Guesses a blank.")] = 3,
+    top: Annotated[int, typer.Option(min=1, help="Guesses per blank.")] = 3,
     columns: Annotated[
         list[str] | None, typer.Option(help="A column by its role: --columns text=body (default: found).")
     ] = None,
@@ -149,7 +149,7 @@ def _try(records: Iterator[Record], what: str, *, json_: bool) -> None:
     found = list(records)
     pace = len(found) / max(time.monotonic() - started, 1e-9)
     facts = {"task": what, "inputs_per_second": round(pace, 1), "first": found[0] if found else None}
-    print(json.dumps(facts, ensure_ascii=False, indent=2) if json_ else f"{what}, about {pace:,.1f} inputs a second")
+    print(json.dumps(facts, ensure_ascii=False, indent=2) if json_ else f"{what}, about {pace:,.1f} inputs per second")
     if found and not json_:
         print("\n".join(["the first:", *_shown(found[0])]))
 

@@ -1,6 +1,6 @@
 """A folder of vectors: written once by a model, memory-mapped, searched exactly by a matrix product.
 
-`vectors.npy` has a row of length 1 a text, `texts.jsonl` its id and text, `offsets.npy` where each line begins, and
+`vectors.npy` has one row of length 1 per text, `texts.jsonl` its id and text, `offsets.npy` where each line begins, and
 `vectors.json` the model, with the fingerprint of all that its vectors depend on. Vectors of two models have nothing to
 do with each other, so another model is refused by name. Knows nothing of how vectors are made.
 """

@@ -52,7 +52,7 @@ def class_notes(path: Path) -> list[str]:
     if not is_class_folder(path):
         return []
     left_out = [name for name in UNLABELLED if (path / name).is_dir()]
-    words = f"a folder a class: {', '.join(own.name for own in _classes(path))}"
+    words = f"one folder per class: {', '.join(own.name for own in _classes(path))}"
     return [words + (f"; left out, because it has no labels: {', '.join(left_out)}" if left_out else "")]
 
 

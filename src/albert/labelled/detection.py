@@ -193,7 +193,7 @@ def _unlabelled(table: Sample) -> str:
     if table.called(CONTEXTS) and table.called(QUESTIONS):
         return f"for questions about a passage there must be {_NEEDS['squad']}"
     if table.names == ["text"]:
-        return "texts alone can't be learned from; where they are CoNLL, a word and its tag a line, say --task tagging"
+        return "texts alone can't be learned from; where they are CoNLL, a word and its tag per line, say --task tagging"
     return f"{_HEADER} (--columns label=NAME)"
 
 
@@ -278,7 +278,7 @@ def _left_out(table: Sample, found: Mapping[str, str], label: str | None) -> lis
 def _kind(table: Sample, label: str) -> tuple[str, str]:
     """Tell by the labels whether a row has one class, several, or a number."""
     if label not in table.names:
-        return "multi-label", "multi-label: a column a class"
+        return "multi-label", "multi-label: one column per class"
     if table.is_list(label):
         return "multi-label", f"multi-label: {label!r} holds lists"
     values = table.values(label)

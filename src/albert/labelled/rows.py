@@ -72,7 +72,7 @@ def read_rows(
     if path.is_dir():
         raise DataError(
             f"{path}: is a folder: name a file that ends in {KNOWN}; a folder of GLUE, SQuAD or RACE is known by its "
-            "name and files, or said by --task; one with a folder a class holds .txt files in them"
+            "name and files, or said by --task; one with a folder per class holds .txt files in them"
         )
     if not path.exists():
         raise DataError(f"{path}: no such file: check the path")
