@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from albert.cli.finetune import parse_columns
-from albert.cli.progress import Show, progress_line
+from albert.cli.progress import count_read, counted, progress_line
 from albert.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -53,12 +52,11 @@ def predict(
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Use a model: classify, answer, choose, tag, fill in or embed; results are in the order of the inputs."""
-    from albert.inference.inputs import as_file, read_examples, read_plain
+    from albert.inference.inputs import as_file, read_examples, read_plain, with_words
     from albert.inference.model import load
     from albert.inference.records import check_output, decide_records, output_format
     from albert.text.documents import ReadReport
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: leave nothing half written
     path = _input_path(source)
     if out is not None:  # a wrong name is said before anything is loaded
         if out.suffix != MATRIX:
@@ -68,8 +66,9 @@ def predict(
     what = _what(loaded, task)
     if out is not None and out.suffix == MATRIX and what != "embed":
         raise UsageError(f"--out {out}: {MATRIX} is for vectors (--task embed), this is {what}: use .jsonl or .parquet")
-    decides = _decides(loaded, what, top=top)
-    if path is None and source != "-":
+    one = path is None and source != "-"
+    decides = _decides(loaded, what, top=top, strict=one)  # of a file, what can't be decided is said in its row
+    if one:
         example = _example(loaded, what, source, pair=pair, question=question, choices=choice or [])
         _finish(_results(loaded, decides, [example], out), out, width=loaded.width, one=True, json_=json_)
         return
@@ -78,15 +77,21 @@ def predict(
     told, report = parse_columns(columns or []), ReadReport()
     with ExitStack() as stack:
         path = path or stack.enter_context(as_file(sys.stdin.buffer))
+
+        def read(report: ReadReport) -> Iterator[Any]:
+            if what not in OTHERS:
+                return read_examples(loaded, path, told, report)
+            texts = read_plain(path, told, report)
+            return with_words(texts, report, keep=True) if out is not None and out.suffix == MATRIX else texts
+
         stack.callback(_say, report, path, "standard input" if source == "-" else str(path))
-        examples = read_plain(path, told, report) if what in OTHERS else read_examples(loaded, path, told, report)
         if dry_run:
-            _try(decide_records(loaded.predictor, decides, islice(examples, TRIED)), what, json_=json_)
+            _try(decide_records(loaded.predictor, decides, islice(read(report), TRIED)), what, json_=json_)
             return
         show = stack.enter_context(progress_line("predicting"))
-        _finish(
-            _counted(_results(loaded, decides, examples, out), show), out, width=loaded.width, one=False, json_=json_
-        )
+        total = count_read(read(ReadReport()), show)
+        results = counted(_results(loaded, decides, read(report), out), show, total=total)
+        _finish(results, out, width=loaded.width, one=False, json_=json_)
 
 
 def _input_path(source: str) -> Path | None:
@@ -112,12 +117,12 @@ def _what(model: Model, task: str | None) -> str:
     raise UsageError(f"--task {task}: {model.name} can {', '.join(model.abilities)}")
 
 
-def _decides(model: Model, what: str, *, top: int) -> Any:
+def _decides(model: Model, what: str, *, top: int, strict: bool) -> Any:
     match what:
         case "fill":
-            return model.filling(top=top)
+            return model.filling(top=top, strict=strict)
         case "embed":
-            return model.embedding()
+            return model.embedding(strict=strict)
     return model.task
 
 
@@ -161,12 +166,6 @@ def _results(model: Model, decides: Any, examples: Iterable[Any], out: Path | No
     if out is not None and out.suffix == MATRIX:
         return model.predictor.predict(decides, examples)
     return decide_records(model.predictor, decides, examples)
-
-
-def _counted(results: Iterator[Any], show: Show) -> Iterator[Any]:
-    for number, result in enumerate(results, 1):
-        show(0.0, f"{number:,} inputs")
-        yield result
 
 
 def _finish(records: Iterator[Any], out: Path | None, *, width: int, one: bool, json_: bool) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import codecs
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -20,11 +21,14 @@ from albert.inference.fill import PlainText
 from albert.inference.model import Model, is_pair
 from albert.labelled.catalog import read_inputs
 from albert.labelled.cells import has_columns, other_columns
+from albert.labelled.column_names import CONTEXTS, PAIRS, TEXTS, TOKENS, plain
 from albert.labelled.detection import find_columns
 from albert.labelled.rows import FORMATS, read_rows
 from albert.tasks.task import Example
 from albert.text.documents import ReadReport
 from albert.text.sources import source_of
+
+HEADERS = {*TEXTS, *CONTEXTS, *TOKENS, *(first for first, _ in PAIRS)}  # names by which a header is known
 
 
 def read_examples(model: Model, path: Path, told: Mapping[str, str], report: ReadReport) -> Iterator[Example]:
@@ -54,13 +58,21 @@ def read_plain(path: Path, told: Mapping[str, str], report: ReadReport) -> Itera
         yield PlainText(text or "", None if id_ is None else str(row.values[id_]), place=row.place, others=others)
 
 
+def with_words(texts: Iterable[PlainText], report: ReadReport, *, keep: bool) -> Iterator[PlainText]:
+    """Return texts that have a vector, with their numbers as ids where they have none; `keep`: the others too."""
+    for number, one in enumerate(texts):
+        if not one.has_words:
+            report.add("empty_row" if keep else "empty_text", one.place)
+        if keep or one.has_words:
+            yield one if one.id is not None else replace(one, id=str(number))
+
+
 @contextmanager
 def as_file(stream: IO[bytes]) -> Iterator[Path]:
-    """Put a stream into a file for a while: JSON lines if it begins with an object, else one text per line."""
+    """Put a stream into a file for a while: JSON lines, a table if it begins with a header, else one text per line."""
     with tempfile.TemporaryDirectory(prefix="albert-") as folder:
         start = stream.read(2**16)
-        is_json = start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
-        path = Path(folder) / ("stdin.jsonl" if is_json else "stdin.txt")
+        path = Path(folder) / f"stdin.{_stream_format(start)}"
         with path.open("wb") as file:
             file.write(start)
             shutil.copyfileobj(stream, file)
@@ -68,6 +80,19 @@ def as_file(stream: IO[bytes]) -> Iterator[Path]:
             yield path
         except DataError as problem:
             raise DataError(str(problem).replace(str(path), "standard input")) from problem
+
+
+def _stream_format(start: bytes) -> str:
+    """Tell the format of a stream by its beginning: a header has no spaces, and a name that columns of text have."""
+    text = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    first = text.partition(b"\n")[0].decode("utf-8", errors="replace").strip()
+    if text.startswith(b"{"):
+        return "jsonl"
+    for separator, form in (("\t", "tsv"), (",", "csv"), (";", "csv")):
+        names = [name.strip('"') for name in first.split(separator)]
+        if len(names) > 1 and all(map(str.isidentifier, names)) and any(plain(name) in HEADERS for name in names):
+            return form
+    return "txt"
 
 
 def _known_columns(columns: Mapping[str, str], path: Path) -> dict[str, str]:

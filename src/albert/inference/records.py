@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from albert.errors import UsageError
 from albert.files import atomic_write
+from albert.inference.fill import MASK
 from albert.inference.parquet import write_parquet
 from albert.inference.predictor import Decides, Predictor
 from albert.tasks.task import Feature, Record
@@ -53,8 +54,10 @@ def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples:
 
 
 def _warned(record: Record) -> Record:
-    """Return a column that says which texts are empty: they are decided, but nothing was read."""
+    """Return a column that says which texts are empty (decided, but nothing was read), and which had no blank."""
     empty = [name for name in READ if isinstance(text := record.get(name), str) and not text.strip()]
+    if not empty and record.get("blanks") == []:
+        return {WARNING: f"no {MASK} in the text"}
     return {WARNING: f"empty {' and '.join(empty)}" if empty else None}
 
 

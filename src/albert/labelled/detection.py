@@ -193,7 +193,9 @@ def _unlabelled(table: Sample) -> str:
     if table.called(CONTEXTS) and table.called(QUESTIONS):
         return f"for questions about a passage there must be {_NEEDS['squad']}"
     if table.names == ["text"]:
-        return "texts alone can't be learned from; where they are CoNLL, a word and its tag per line, say --task tagging"
+        return (
+            "texts alone can't be learned from; where they are CoNLL, a word and its tag per line, say --task tagging"
+        )
     return f"{_HEADER} (--columns label=NAME)"
 
 
@@ -253,8 +255,9 @@ def _text_columns(table: Sample, *, label: str | None) -> tuple[dict[str, str], 
     ]
     if len(texts) > 1:
         raise DataError(
-            f"{table.path}: {' or '.join(map(repr, texts))} may be the text: say which "
-            "(--columns text=NAME, and --columns pair=NAME for a second one)"
+            f"{table.path}: {' or '.join(map(repr, texts))} may be the text: say which (--columns text=NAME), or "
+            f"--columns text={','.join(texts)} to read them as one text, or --columns text={texts[0]} --columns "
+            f"pair={texts[1]} to compare two"
         )
     if not texts:
         raise DataError(f"{table.path}: no column of text among {table.shown}: {_HEADER} (--columns text=NAME)")
