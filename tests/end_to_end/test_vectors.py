@@ -69,6 +69,20 @@ def test_an_empty_text_is_a_row_of_nan_or_left_out_of_a_search_and_said(model_fo
     assert [one["id"] for one in found] == ["2", "0"], "the numbers of the file's rows"
 
 
+def test_several_columns_are_one_text_and_those_of_training_are_known(model_folder: Path, tmp_path: Path) -> None:
+    rows = [f"the ship {i},it left at {i},{'in' if i % 2 else 'out'}" for i in range(12)]
+    (tmp_path / "a.csv").write_text("\n".join(["synopsis,story,verdict", *rows]))
+    out, text = tmp_path / "v.npy", "--columns=text=synopsis,story"
+    ok("embed", model_folder, tmp_path / "a.csv", "--out", out, text)
+    expected = albert.load(model_folder).embed("the ship 3\nit left at 3")
+    assert np.load(out)[3] == pytest.approx(expected, abs=1e-5)
+    words = ["finetune", "--model", model_folder, "--data", tmp_path / "a.csv", text, "--set", "train.steps=2"]
+    ok(*words, "--out", tmp_path / "run", "--set", "data.max_length=32")
+    ok("embed", tmp_path / "run", tmp_path / "a.csv", "--out", out)
+    expected = albert.load(tmp_path / "run").embed("the ship 3\nit left at 3")
+    assert np.load(out)[3] == pytest.approx(expected, abs=1e-5)
+
+
 def test_sigterm_ends_embed_as_ctrl_c_does(model_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("the old harbour was quiet\n" * 300_000)
     words = ["embed", str(model_folder), str(tmp_path / "in.txt"), "--out", str(tmp_path / "v")]

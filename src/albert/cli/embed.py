@@ -44,8 +44,8 @@ def embed(
         check_output("--out", out, path)
         loaded = load(model)
         show = stack.enter_context(progress_line("embedding"))
-        total = count_read(read_plain(path, told, ReadReport()), show)
-        texts = counted(read_plain(path, told, report), show, total=total)
+        total = count_read(read_plain(loaded, path, told, ReadReport()), show)
+        texts = counted(read_plain(loaded, path, told, report), show, total=total)
         if out.suffix:
             rows = loaded.predictor.predict(loaded.embedding(strict=False), with_words(texts, report, keep=True))
             count = save_matrix(out, (unit(row) for row in rows) if normalize else rows, width=loaded.width)

@@ -121,7 +121,9 @@ def _plan_text(plan: FinetunePlan) -> str:
 
 def _result_text(result: Finetuned) -> str:
     chosen, facts = result.chosen, result.summary()
-    lines = [f"{result.folder}: the run is finished, nothing was left to do"] if result.was_finished else []
+    lines = []
+    if result.was_finished and len(result.runs) > 1:  # a single run says it itself
+        lines.append(f"{result.folder}: all runs are finished, nothing was left to do")
     lines += [f"{result.folder / 'model'}: best at step {chosen.best_step:,} of {chosen.steps:,}"]
     lines += [
         f"  {name.removeprefix('valid_').replace('_', ' '):<18} {value:.4f}" for name, value in chosen.scores.items()
@@ -142,8 +144,9 @@ def _result_text(result: Finetuned) -> str:
     if chosen.problem:
         lines.append(f"warning: {chosen.problem}")
     if result.is_beaten_by_words:
+        how = "as good" if chosen.score == result.bag_of_words else "better"
         lines.append(
-            "warning: a bag of words (TF-IDF and a linear model) is as good on the same split: use it, or try more "
+            f"warning: a bag of words (TF-IDF and a linear model) is {how} on the same split: use it, or try more "
             "epochs, another rate, more pre-training or a larger model"
         )
     return "\n".join(lines)

@@ -81,7 +81,7 @@ def predict(
         def read(report: ReadReport) -> Iterator[Any]:
             if what not in OTHERS:
                 return read_examples(loaded, path, told, report)
-            texts = read_plain(path, told, report)
+            texts = read_plain(loaded, path, told, report)
             return with_words(texts, report, keep=True) if out is not None and out.suffix == MATRIX else texts
 
         stack.callback(_say, report, path, "standard input" if source == "-" else str(path))

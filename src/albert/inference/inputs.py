@@ -20,7 +20,7 @@ from albert.errors import DataError, did_you_mean
 from albert.inference.fill import PlainText
 from albert.inference.model import Model, is_pair
 from albert.labelled.catalog import read_inputs
-from albert.labelled.cells import has_columns, other_columns
+from albert.labelled.cells import has_columns, other_columns, text_cell
 from albert.labelled.column_names import CONTEXTS, PAIRS, TEXTS, TOKENS, plain
 from albert.labelled.detection import find_columns
 from albert.labelled.rows import FORMATS, read_rows
@@ -41,21 +41,20 @@ def read_examples(model: Model, path: Path, told: Mapping[str, str], report: Rea
     return chain([] if first is None else [first], examples)
 
 
-def read_plain(path: Path, told: Mapping[str, str], report: ReadReport) -> Iterator[PlainText]:
+def read_plain(model: Model, path: Path, told: Mapping[str, str], report: ReadReport) -> Iterator[PlainText]:
     """Read texts by themselves, to fill or to embed."""
     columns: Mapping[str, str] | None = None
     id_ = told.get("id")
+    trained = {role: name for role, name in _known_columns(model.columns, path).items() if role == "text"}
     for row in read_rows(path, report=report):
-        columns = columns or find_columns(row, {role: name for role, name in told.items() if role != "id"})
-        text = row.values.get(columns["text"])
-        if text is not None and not isinstance(text, str):
-            raise DataError(f"{row.place}: column {columns['text']!r} holds {text!r}, must be text")
+        columns = columns or find_columns(row, trained | {role: name for role, name in told.items() if role != "id"})
+        text = text_cell(row, "text", columns, empty=True) if has_columns(row, columns["text"]) else ""
         if id_ is not None and id_ not in row.values:
             raise DataError(
                 f"{row.place}: no column {id_!r} for id: {did_you_mean(id_, row.values)} (--columns id=NAME)"
             )
         others = other_columns(row, columns["text"])
-        yield PlainText(text or "", None if id_ is None else str(row.values[id_]), place=row.place, others=others)
+        yield PlainText(text, None if id_ is None else str(row.values[id_]), place=row.place, others=others)
 
 
 def with_words(texts: Iterable[PlainText], report: ReadReport, *, keep: bool) -> Iterator[PlainText]:
