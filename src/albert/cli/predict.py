@@ -69,6 +69,8 @@ def predict(
     one = path is None and source != "-"
     decides = _decides(loaded, what, top=top, strict=one)  # of a file, what can't be decided is said in its row
     if one:
+        if not source.strip():
+            print("note: the text is empty: nothing is read", file=sys.stderr)
         example = _example(loaded, what, source, pair=pair, question=question, choices=choice or [])
         _finish(_results(loaded, decides, [example], out), out, width=loaded.width, one=True, json_=json_)
         return
