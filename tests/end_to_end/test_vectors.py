@@ -108,6 +108,8 @@ def test_exit_codes_tell_bad_data_from_a_wrong_model_and_a_wrong_word(
     assert failure("search", tmp_path / "v", " ")[0] == 3
     assert failure("embed", model_folder, table, "--out", tmp_path / "v.txt")[0] == 2
     assert failure("embed", model_folder, tmp_path / "none.csv", "--out", tmp_path / "w")[0] == 3
+    code, message = failure("embed", model_folder, "one text " * 1000, "--out", tmp_path / "w")
+    assert (code, "for one text: albert predict MODEL TEXT --task embed" in message) == (3, True)
     (tmp_path / "bad.csv").write_text("text,other\n,x\n,y\n")
     code, message = failure("embed", model_folder, tmp_path / "bad.csv", "--out", tmp_path / "w")
     assert (code, "no texts: there must be one at least" in message) == (3, True)

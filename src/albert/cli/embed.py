@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from albert.cli.finetune import parse_columns
+from albert.cli.predict import is_there
 from albert.cli.progress import count_read, counted, progress_line
-from albert.errors import UsageError
+from albert.errors import DataError, UsageError
 
 MODEL_HELP = "A model folder, a run, or a model that comes with the package."
 SHOWN = 200  # characters of a text
@@ -38,6 +39,10 @@ def embed(
 
     if out.suffix not in ("", ".npy"):
         raise UsageError(f"--out {out}: end it in .npy for the vectors alone, or name a folder to search in")
+    if source != "-" and not is_there(source):
+        raise DataError(
+            f"{source[:80]}: no such file: check the path; for one text: albert predict MODEL TEXT --task embed"
+        )
     told, report = parse_columns(columns or []), ReadReport()
     with ExitStack() as stack:
         path = stack.enter_context(as_file(sys.stdin.buffer)) if source == "-" else Path(source)

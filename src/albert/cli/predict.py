@@ -100,13 +100,18 @@ def _input_path(source: str) -> Path | None:
     """Tell whether an input is a file: it exists, or it could be nothing else."""
     if source in ("-", ".", "..") or not source.strip():
         return None
-    try:
-        found = Path(source).exists()
-    except (OSError, ValueError):  # a text longer than any name, or with a NUL
-        found = False
+    found = is_there(source)
     if not found and A_FILE.fullmatch(source):
         raise DataError(f"{source}: no such file: check the path")
     return Path(source) if found else None
+
+
+def is_there(source: str) -> bool:
+    """Tell whether a word of the command line is a file or folder that exists."""
+    try:
+        return Path(source).exists()
+    except (OSError, ValueError):  # a text longer than any name, or with a NUL
+        return False
 
 
 def _what(model: Model, task: str | None) -> str:
