@@ -16,7 +16,8 @@ from albert.optim import build_optimizer, learning_rate, warmup
 from albert.pretrain.job import PretrainJob
 from albert.pretrain.plan import Plan, make_plan, with_pace
 from albert.pretrain.settings import PretrainSettings
-from albert.pretrain.start import start_from_ppmi, start_model
+from albert.pretrain.start import start_model, start_words
+from albert.pretrain.teacher import Lessons, open_teacher
 from albert.report.writing import reported
 from albert.train.loop import Progress, Trained, begin_words, train
 from albert.train.run import ADJUSTABLE, own_run
@@ -72,7 +73,9 @@ def pretrain(
             world.wait()
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
-            job = PretrainJob(network, store, settings, world=world, valid=valid)
+            teacher = open_teacher(settings.teacher.model, world.device) if settings.teacher.model else None
+            lessons = Lessons.prepare(teacher, store, settings, network, folder=out, world=world) if teacher else None
+            job = PretrainJob(network, store, settings, world=world, valid=valid, lessons=lessons)
             optimizer = build_optimizer(settings.optimizer, network, lr=peak)
 
             def note(progress: Progress) -> None:
@@ -81,8 +84,10 @@ def pretrain(
                 observe(progress)
 
             def begin(step: int) -> None:
-                if step == 0 and settings.model_init.words == "ppmi":
-                    start_from_ppmi(network, store, world)
+                if step == 0 and settings.model_init.words != "random":
+                    start_words(
+                        network, store, world, teacher=teacher if settings.model_init.words == "teacher" else None
+                    )
                 if run:
                     run.resume_metrics(step)
                     tell(f"{out}: {begin_words(step, steps)}")
