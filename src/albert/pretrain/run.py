@@ -61,19 +61,19 @@ def pretrain(
         plan = make_plan(network, store, settings, peak=peak, warm=warm, world=world)
         if dry_run:
             return with_pace(plan, network, store, settings, world=world)
+        teacher = open_teacher(settings.teacher.model, world.device) if settings.teacher.model else None
         facts = {
             "stage": "pretrain",
             "model": model,
             "store": store.fingerprint,
             "valid": valid.fingerprint if valid else None,
-        }
+        } | ({"teacher": teacher.fingerprint} if teacher else {})
         asked = settings.model_copy(update={"start_from": None})  # `model` says it
         adjustable = ADJUSTABLE | {"train.eval_every"}  # evaluation chooses nothing here
         with own_run(out, facts, world, settings=asked, adjustable=adjustable) as run, reported(run, world):
             world.wait()
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
-            teacher = open_teacher(settings.teacher.model, world.device) if settings.teacher.model else None
             lessons = Lessons.prepare(teacher, store, settings, network, folder=out, world=world) if teacher else None
             job = PretrainJob(network, store, settings, world=world, valid=valid, lessons=lessons)
             optimizer = build_optimizer(settings.optimizer, network, lr=peak)

@@ -32,6 +32,10 @@ CHANGEABLE = {"num_hidden_layers", "hidden_dropout_prob", "attention_probs_dropo
 
 def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Albert:
     """Build a preset for the store's vocabulary, or take up a model folder, at another depth or vocabulary."""
+    if settings.model_init.words == "teacher" and not settings.teacher.model:
+        raise UsageError(
+            "model_init.words='teacher' needs a teacher: --set teacher.model=FOLDER, that of a sentence encoder"
+        )
     longest = settings.data.max_length
     if _is_preset(name):
         changes = {"vocab_size": store.tokenizer.vocab_size} | settings.model

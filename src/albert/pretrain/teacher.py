@@ -10,6 +10,7 @@ nearly the teacher's. The directions are written to the run folder: a resumed ru
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,12 @@ from tokenizers import Tokenizer as WordPieces
 from torch import Tensor
 from torch.nn import functional as F
 
-from albert.batch import PretrainingBatch, pack
+from albert.batch import Ints, PretrainingBatch, pack
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.errors import ModelError
-from albert.files import atomic_write
-from albert.interop.bert import is_bert, load_bert
+from albert.files import atomic_write, sha256
+from albert.interop.bert import WEIGHTS, is_bert, load_bert
 from albert.model import Albert, Packed
 from albert.model.encoder import Encoded
 from albert.model.folder import load_model
@@ -46,8 +47,8 @@ Encode = Callable[[Sequence[str]], list[list[int]]]
 class Teacher:
     """An encoder and its own tokenizer: texts in, vectors of length 1 out."""
 
-    def __init__(self, model: Albert, encode: Encode) -> None:
-        self.model, self._encode = model, encode
+    def __init__(self, model: Albert, encode: Encode, *, fingerprint: str = "") -> None:
+        self.model, self._encode, self.fingerprint = model, encode, fingerprint
 
     @property
     def width(self) -> int:
@@ -57,7 +58,7 @@ class Teacher:
     @torch.no_grad()
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Return a vector of length 1 for every text, [N, D]: the mean over its tokens."""
-        ids = [own[:LONGEST] for own in self._encode(texts)]
+        ids = self._encode(texts)
         order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
         found = torch.empty(len(ids), self.width)
         for part in _parts(order, [len(own) for own in ids]):
@@ -83,25 +84,32 @@ def _parts(order: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
 def open_teacher(name: str, device: torch.device) -> Teacher:
     """Open a folder of a BERT (with its tokenizer.json) or of an ALBERT."""
     folder = Path(name) if is_bert(Path(name)) else locate(name)
+    fingerprint = sha256(folder / WEIGHTS) if (folder / WEIGHTS).is_file() else ""
     if not is_bert(folder):
         own = Tokenizer.load(folder)
         model = load_model(folder, ()).model.eval().to(device)
+        room = _longest(model) - 2
 
         def pieces(texts: Sequence[str]) -> list[list[int]]:
-            return [join_segments(own, ids[: LONGEST - 2])[0] for ids in own.encode_many(texts)]
+            return [join_segments(own, ids[:room])[0] for ids in own.encode_many(texts)]
 
-        return Teacher(model, pieces)
+        return Teacher(model, pieces, fingerprint=fingerprint)
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise ModelError(f"{folder}: no tokenizer.json: a teacher needs its tokenizer")
+    model = load_bert(folder).to(device)
     words = WordPieces.from_file(str(path))
     words.no_padding()
-    words.enable_truncation(LONGEST)
+    words.enable_truncation(_longest(model))
 
     def word_pieces(texts: Sequence[str]) -> list[list[int]]:
         return [one.ids for one in words.encode_batch(list(texts))]
 
-    return Teacher(load_bert(folder).to(device), word_pieces)
+    return Teacher(model, word_pieces, fingerprint=fingerprint)
+
+
+def _longest(model: Albert) -> int:
+    return min(LONGEST, model.config.max_position_embeddings)
 
 
 def taught_words(teacher: Teacher, tokenizer: Tokenizer, counted: Tensor) -> Tensor:
@@ -118,15 +126,27 @@ def taught_words(teacher: Teacher, tokenizer: Tokenizer, counted: Tensor) -> Ten
     return (left[:, :width] * strength[:width]) * seen.unsqueeze(1)
 
 
-def segments(batch: PretrainingBatch) -> tuple[np.ndarray, list[list[int]]]:
-    """Return which segment of the batch each token belongs to [T], and the pieces of each, unmasked."""
-    ids = batch.token_ids.copy()
-    ids[batch.masked_positions] = batch.masked_labels
-    text = np.repeat(np.arange(batch.lengths.size), batch.lengths)
-    begins = np.flatnonzero(np.diff(text * 2 + batch.segment_ids, prepend=-1))
-    number = np.zeros(ids.size, dtype=np.int64)
-    number[begins] = 1
-    return np.cumsum(number) - 1, [part.tolist() for part in np.split(ids, begins[1:])]
+@dataclass(frozen=True)
+class Segments:
+    """The segments of a batch; legend: N segments, B texts, T tokens."""
+
+    pieces: list[list[int]]  # N of them: what each says, unmasked
+    of_token: Ints  # [T] the segment of each token
+    text: Ints  # [N] the text of each segment
+
+    @classmethod
+    def of(cls, batch: PretrainingBatch) -> Segments:
+        """Divide a batch."""
+        ids = batch.token_ids.copy()
+        ids[batch.masked_positions] = batch.masked_labels
+        text = np.repeat(np.arange(batch.lengths.size), batch.lengths)
+        begins = np.flatnonzero(np.diff(text * 2 + batch.segment_ids, prepend=-1))
+        sizes = np.diff(begins, append=ids.size)
+        return cls(
+            pieces=[part.tolist() for part in np.split(ids, begins[1:])],
+            of_token=np.repeat(np.arange(begins.size), sizes),
+            text=text[begins],
+        )
 
 
 class Lessons:
@@ -150,8 +170,7 @@ class Lessons:
         path, shape = folder / DIRECTIONS, (teacher.width, model.config.hidden_size)
         if world.is_first and not path.exists():
             stream = BatchStream(store, example_settings(settings, length=SAMPLE_LENGTH), batch_size=SAMPLE)
-            _, pieces = segments(stream.batch(0))
-            asked = teacher.vectors([store.tokenizer.decode(own) for own in pieces])
+            asked = teacher.vectors([store.tokenizer.decode(own) for own in Segments.of(stream.batch(0)).pieces])
             _, _, right = torch.linalg.svd(asked, full_matrices=False)  # [min(N, D), D]
             matrix = np.zeros(shape, np.float32)
             kept = min(shape[1], right.shape[0])
@@ -166,18 +185,14 @@ class Lessons:
 
     def loss(self, batch: PretrainingBatch, encoded: Encoded, packed: Packed, *, count: float) -> Tensor:
         """Return how far the means of segments, and [CLS], are from the teacher's vectors: 1 - cosine, half of each."""
-        segment, pieces = segments(batch)
-        device = encoded.states.device
-        with torch.no_grad():
-            asked = self._teacher.vectors([self._tokenizer.decode(own) for own in pieces]) @ self._matrix
-            targets = F.normalize(asked, dim=-1).to(device)  # [N, H]
-        of_token = torch.from_numpy(segment).to(device)
-        states = encoded.states.float()
-        means = states.new_zeros(targets.shape).index_add(0, of_token, states)  # a sum: its cosine is the mean's
-        texts = torch.from_numpy(np.repeat(np.arange(batch.lengths.size), batch.lengths)).to(device)
-        text_of_segment = texts.new_zeros(len(pieces)).index_copy(0, of_token, texts)
-        whole = targets.new_zeros(batch.lengths.size, targets.shape[1]).index_add(0, text_of_segment, targets)
-        sizes = torch.bincount(text_of_segment, minlength=batch.lengths.size)
-        of_means = (1 - F.cosine_similarity(means, targets)) / sizes.index_select(0, text_of_segment)
-        of_class = 1 - F.cosine_similarity(states.index_select(0, packed.starts), whole)
-        return (of_means.sum() + of_class.sum()) / 2 / max(count, 1.0)
+        segments, states = Segments.of(batch), encoded.states.float()
+        device, texts = states.device, batch.lengths.size
+        asked = self._teacher.vectors([self._tokenizer.decode(own) for own in segments.pieces]) @ self._matrix
+        targets = F.normalize(asked, dim=-1).to(device)  # [N, H]
+        of_token, text = (torch.from_numpy(part).to(device) for part in (segments.of_token, segments.text))
+        sums = states.new_zeros(targets.shape).index_add(0, of_token, states)  # the cosine of a sum is the mean's
+        whole = targets.new_zeros(texts, targets.shape[1]).index_add(0, text, targets)
+        shares = 1 / torch.bincount(text, minlength=texts).index_select(0, text)  # each text counts once
+        of_means = ((1 - F.cosine_similarity(sums, targets)) * shares).sum()
+        of_class = (1 - F.cosine_similarity(states.index_select(0, packed.starts), whole)).sum()
+        return (of_means + of_class) / 2 / max(count, 1.0)
