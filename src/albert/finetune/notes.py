@@ -1,4 +1,4 @@
-"""What is to be known of examples and model before hours are spent: the length of texts, what is cut, case that is lost."""
+"""What is to be known before hours are spent: how long texts are, how many are cut, what case is lost."""
 
 from __future__ import annotations
 
