@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from albert.errors import ModelError, UsageError
+from albert.errors import DataError, ModelError, UsageError
 from albert.files import sha256
 from albert.hardware import find_device
 from albert.inference.embed import Embed, Vector
@@ -41,7 +41,9 @@ from albert.tasks.task import AnyTask
 from albert.tokenizer import Tokenizer
 from albert.tokenizer.folder import MODEL_FILE
 
-OneClass, SeveralClasses, AValue = Literal["classification"], Literal["multi-label"], Literal["regression"]
+OneClass = Literal["classification"]
+SeveralClasses = Literal["multi-label"]
+AValue = Literal["regression"]
 LONGEST = 512  # tokens of a sequence to fill or embed; longer texts are read in windows
 
 T = TypeVar("T")
@@ -168,6 +170,8 @@ class Model:
         """Return the texts of a folder of vectors that are most similar to a query, best first, by all cosines."""
         if top < 1:
             raise UsageError(f"top={top}: must be 1 at least")
+        if not all(one.strip() for one in column("query", query)):
+            raise DataError("the query is empty: write what to look for")
         vectors = open_vectors(folder)
         vectors.refuse_other_model(self.name, self.fingerprint)
         found = vectors.search(self.embed(column("query", query), normalize=True), top=top)

@@ -51,8 +51,8 @@ def locate(name: str | Path) -> Path:
             f"({', '.join(shipped_models())}), a run of `albert pretrain`, a model folder, or a hub id such as "
             f"{hub_id} (with the extra hub: pip install 'albert-lite[hub]')"
         )
-    hint = f"; shipped models: {did_you_mean(str(name), shipped_models())}" if shipped_models() else ""
-    raise ModelError(f"{name}: no such model folder{hint}")
+    hint = did_you_mean(str(name), shipped_models()).replace("known:", "the shipped models:")
+    raise ModelError(f"{name}: no such model folder; {hint}")
 
 
 def is_model_folder(path: Path) -> bool:
