@@ -83,6 +83,17 @@ def test_several_columns_are_one_text_and_those_of_training_are_known(model_fold
     assert np.load(out)[3] == pytest.approx(expected, abs=1e-5)
 
 
+def test_a_document_is_a_file_of_a_folder_and_lines_of_a_file_are_said(model_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name, text in (("a.txt", "the cat sat\non the ship"), ("b.txt", "a winter letter\nleft at noon")):
+        (tmp_path / "docs" / name).write_text(text)
+    ok("embed", model_folder, tmp_path / "docs", "--out", tmp_path / "v")
+    found = json.loads(ok("search", tmp_path / "v", "a winter letter left at noon", "--json"))
+    assert (found[0]["id"], len(found)) == ("b.txt", 2)
+    words = ["embed", str(model_folder), str(tmp_path / "docs" / "a.txt"), "--out", str(tmp_path / "w")]
+    assert "a.txt: 2 texts, one per line; a folder of .txt files is one text per file" in run.invoke(app, words).stderr
+
+
 def test_sigterm_ends_embed_as_ctrl_c_does(model_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("the old harbour was quiet\n" * 300_000)
     words = ["embed", str(model_folder), str(tmp_path / "in.txt"), "--out", str(tmp_path / "v")]

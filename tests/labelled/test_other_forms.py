@@ -13,6 +13,7 @@ from albert.labelled.check import check_labelled
 from albert.labelled.request import DataRequest, Opened
 from albert.labelled.rows import read_rows
 from albert.labelled.table_check import TableCheck
+from albert.tasks.classification import Classification
 from albert.tasks.tagging import Tagging
 
 ROWS = [
@@ -85,6 +86,18 @@ def test_a_folder_a_class_is_classification_and_its_train_and_test_are_found(tmp
         {"neg": 10, "pos": 10},
         {"neg": 4, "pos": 4},
     ]
+
+
+def test_a_folder_of_texts_is_one_text_per_file_to_decide_about(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt", "README.txt", "notes.md"):
+        write(tmp_path / "mine" / name, f"{name}, first line\nsecond line")
+    rows = [row.values for row in read_rows(tmp_path / "mine")]
+    assert rows == [{"file": name, "text": f"{name}, first line\nsecond line"} for name in ("a.txt", "b.txt")]
+    task = Classification(("bad", "good"))
+    examples = list(read_inputs(task, tmp_path / "mine", {}))
+    assert [example.others["file"] for example in examples] == ["a.txt", "b.txt"]
+    with pytest.raises(DataError, match="can't be learned from"):
+        open_data(DataRequest(tmp_path / "mine"))
 
 
 def test_a_list_of_objects_and_lines_of_them_under_the_name_json_are_rows(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def embed(
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Write the vectors of texts, one row per text, in the order of the file."""
-    from albert.inference.inputs import as_file, read_plain, with_words
+    from albert.inference.inputs import as_file, line_notes, read_plain, with_words
     from albert.inference.model import load
     from albert.inference.records import check_output
     from albert.inference.vectors import save_matrix, unit
@@ -50,6 +50,8 @@ def embed(
         loaded = load(model)
         show = stack.enter_context(progress_line("embedding"))
         total = count_read(read_plain(loaded, path, told, ReadReport()), show)
+        for note in line_notes(path, total) if source != "-" else []:
+            show.say(f"note: {note}")
         texts = counted(read_plain(loaded, path, told, report), show, total=total)
         if out.suffix:
             rows = loaded.predictor.predict(loaded.embedding(strict=False), with_words(texts, report, keep=True))

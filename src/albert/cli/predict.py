@@ -52,7 +52,7 @@ def predict(
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Use a model: classify, answer, choose, tag, fill in or embed; results are in the order of the inputs."""
-    from albert.inference.inputs import as_file, read_examples, read_plain, with_words
+    from albert.inference.inputs import as_file, line_notes, read_examples, read_plain, with_words
     from albert.inference.model import load
     from albert.inference.records import check_output, decide_records, output_format
     from albert.text.documents import ReadReport
@@ -92,6 +92,8 @@ def predict(
             return
         show = stack.enter_context(progress_line("predicting"))
         total = count_read(read(ReadReport()), show)
+        for note in line_notes(path, total) if source != "-" else []:
+            show.say(f"note: {note}")
         results = counted(_results(loaded, decides, read(report), out), show, total=total)
         _finish(results, out, width=loaded.width, one=False, json_=json_)
 

@@ -21,7 +21,8 @@ from albert.inference.fill import PlainText
 from albert.inference.model import Model, is_pair
 from albert.labelled.catalog import read_inputs
 from albert.labelled.cells import has_columns, other_columns, text_cell
-from albert.labelled.column_names import CONTEXTS, PAIRS, TEXTS, TOKENS, plain
+from albert.labelled.column_names import CONTEXTS, FILE, PAIRS, TEXTS, TOKENS, plain
+from albert.labelled.conll import conll_name
 from albert.labelled.detection import find_columns
 from albert.labelled.rows import FORMATS, read_rows
 from albert.tasks.task import Example
@@ -54,7 +55,8 @@ def read_plain(model: Model, path: Path, told: Mapping[str, str], report: ReadRe
                 f"{row.place}: no column {id_!r} for id: {did_you_mean(id_, row.values)} (--columns id=NAME)"
             )
         others = other_columns(row, columns["text"])
-        yield PlainText(text, None if id_ is None else str(row.values[id_]), place=row.place, others=others)
+        own = row.values[id_] if id_ is not None else row.values.get(FILE) if path.is_dir() else None
+        yield PlainText(text, None if own is None else str(own), place=row.place, others=others)
 
 
 def with_words(texts: Iterable[PlainText], report: ReadReport, *, keep: bool) -> Iterator[PlainText]:
@@ -64,6 +66,13 @@ def with_words(texts: Iterable[PlainText], report: ReadReport, *, keep: bool) ->
             report.add("empty_row" if keep else "empty_text", one.place)
         if keep or one.has_words:
             yield one if one.id is not None else replace(one, id=str(number))
+
+
+def line_notes(path: Path, count: int) -> list[str]:
+    """Say that a .txt is read line by line: a document is not meant to be."""
+    if count < 2 or not path.is_file() or source_of(path, ("txt",)) is None or conll_name(path):
+        return []
+    return [f"{path}: {count:,} texts, one per line; a folder of .txt files is one text per file"]
 
 
 @contextmanager
