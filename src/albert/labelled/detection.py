@@ -18,6 +18,7 @@ from albert.labelled.column_names import (
     ANSWERS,
     CHOICES,
     CONTEXTS,
+    FILE,
     IGNORED,
     LABEL_NAMES,
     LABELS,
@@ -192,6 +193,8 @@ def _unlabelled(table: Sample) -> str:
     """Say what is missing."""
     if table.called(CONTEXTS) and table.called(QUESTIONS):
         return f"for questions about a passage there must be {_NEEDS['squad']}"
+    if table.names == [FILE, "text"]:
+        return "texts alone can't be learned from: put the files into one folder per class"
     if table.names == ["text"]:
         return (
             "texts alone can't be learned from; where they are CoNLL, a word and its tag per line, say --task tagging"
