@@ -67,6 +67,10 @@ def test_an_empty_text_is_a_row_of_nan_or_left_out_of_a_search_and_said(model_fo
     assert "no vector: left out: 1, the first at" in said.stderr
     found = json.loads(ok("search", tmp_path / "v", "the ship left", "--json"))
     assert [one["id"] for one in found] == ["2", "0"], "the numbers of the file's rows"
+    (tmp_path / "b.csv").write_text("id,text\nk1,the cat sat\nk3,the ship left\n")
+    ok("embed", model_folder, tmp_path / "b.csv", "--out", tmp_path / "w")
+    found = json.loads(ok("search", tmp_path / "w", "the ship left", "--json"))
+    assert [one["id"] for one in found] == ["k3", "k1"], "the column id, where there is one"
 
 
 def test_several_columns_are_one_text_and_those_of_training_are_known(model_folder: Path, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def read_plain(model: Model, path: Path, told: Mapping[str, str], report: ReadRe
                 f"{row.place}: no column {id_!r} for id: {did_you_mean(id_, row.values)} (--columns id=NAME)"
             )
         others = other_columns(row, columns["text"])
-        own = row.values[id_] if id_ is not None else row.values.get(FILE) if path.is_dir() else None
+        own = row.values[id_] if id_ is not None else row.values.get(FILE if path.is_dir() else "id")
         yield PlainText(text, None if own is None else str(own), place=row.place, others=others)
 
 
