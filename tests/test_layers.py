@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("recipes", "pretrain", "finetune"),
     ("evaluate",),
+    ("export",),
     ("study",),
     ("cli",),
     ("__init__",),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from albert.cli.engine_options import EngineOption, PrecisionOption
 from albert.cli.finetune import parse_columns
 from albert.cli.progress import duration, progress_line
 from albert.errors import UsageError
@@ -50,6 +51,8 @@ def evaluate(
         int | None, typer.Option(min=1, help="So many rows, or pairs of each objective (default: all; the run's).")
     ] = None,
     length: Annotated[int | None, typer.Option(min=1, help="Tokens per sequence (default: as trained).")] = None,
+    engine: EngineOption = None,
+    precision: PrecisionOption = "fp32",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
@@ -65,14 +68,22 @@ def evaluate(
         )
         with progress_line("evaluating") as show:
             scored = stage.evaluate_task(
-                model, request, predictions=predictions, submission=submission, dry_run=dry_run, observe=show
+                model,
+                request,
+                predictions=predictions,
+                submission=submission,
+                engine=engine,
+                precision=precision,
+                dry_run=dry_run,
+                observe=show,
             )
         facts = _task_facts(scored)
         print(json.dumps(facts, indent=2) if json_ else _task_text(facts))
         return
-    if task or columns or predictions or submission:
+    if task or columns or predictions or submission or engine or precision != "fp32":
         raise UsageError(
-            f"{data}: is a token store: --task, --columns, --predictions and --submission need labelled data"
+            f"{data}: is a token store: --task, --columns, --predictions, --submission, --engine and --precision need "
+            "labelled data"
         )
     with progress_line("evaluating") as show:
         result = stage.evaluate_pretraining(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from albert.cli.engine_options import EngineOption, PrecisionOption
 from albert.cli.finetune import parse_columns
 from albert.cli.progress import Show, progress_line
 from albert.errors import DataError, UsageError
@@ -49,6 +50,8 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="File to write: .jsonl, .csv, .tsv, .json, .parquet; vectors: .npy.")
     ] = None,
+    engine: EngineOption = None,
+    precision: PrecisionOption = "fp32",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide the first inputs of a file, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -64,7 +67,7 @@ def predict(
         if out.suffix != MATRIX:
             output_format(out)
         check_output("--out", out, path)
-    loaded = load(model)
+    loaded = load(model, engine=engine, precision=precision)
     what = _what(loaded, task)
     if out is not None and out.suffix == MATRIX and what != "embed":
         raise UsageError(f"--out {out}: {MATRIX} is for vectors (--task embed), this is {what}: use .jsonl or .parquet")

@@ -59,6 +59,8 @@ def evaluate_task(
     *,
     predictions: Path | None = None,
     submission: Path | None = None,
+    engine: str | None = None,
+    precision: str = "fp32",
     dry_run: bool = False,
     observe: Observe = lambda *_: None,
 ) -> TaskScores | TaskPlan:
@@ -67,7 +69,7 @@ def evaluate_task(
         raise DataError(f"{request.data}: no such file or folder: check the path (--data)")
     if predictions is not None:
         check_output("--predictions", predictions, request.data)
-    model = load(name)
+    model = load(name, engine=engine, precision=precision)
     if model.task is None:
         raise UsageError(f"{name}: has no task: it can {', '.join(model.abilities)}; fine-tune it (albert finetune)")
     task = model.task if request.max_length is None else _shortened(model, model.task, request.max_length)

@@ -22,10 +22,10 @@ import numpy as np
 from albert.errors import ModelError, UsageError
 from albert.files import sha256
 from albert.hardware import find_device
+from albert.inference.choose_engine import open_engine
 from albert.inference.embed import Embed, Vector
 from albert.inference.fill import Blank, Fill, PlainText
 from albert.inference.predictor import Decides, Predictor
-from albert.inference.torch_engine import TorchEngine
 from albert.inference.vectors import Found, open_vectors, unit, write_vectors
 from albert.model.config import to_json
 from albert.model.folder import load_model, weights_path
@@ -71,7 +71,8 @@ class Model:
         labels = ", ".join(getattr(self.task, "labels", ()))
         task = {"task": self.task.kind + (f" ({labels})" if labels else "")} if self.task is not None else {}
         shape = f"{config.num_hidden_layers} layers, {config.hidden_size} wide, {config.vocab_size:,} pieces"
-        return {"name": repr(self.name), **task, "can": ", ".join(self.abilities), "shape": shape}
+        facts = {"name": repr(self.name), **task, "can": ", ".join(self.abilities), "shape": shape}
+        return facts | {"engine": self.predictor.engine.name}
 
     @property
     def abilities(self) -> list[str]:
@@ -245,8 +246,11 @@ class Model:
         return results if many else results[0]
 
 
-def load(name: str | Path, *, device: str | None = None) -> Model:
-    """Open a model folder, a run folder, or a model that comes with the package."""
+def load(name: str | Path, *, device: str | None = None, engine: str | None = None, precision: str = "fp32") -> Model:
+    """Open a model folder, a run folder, or a model that comes with the package.
+
+    `engine` is torch, onnx, openvino or auto, the fastest that is installed (the default); `precision` fp32 or int8.
+    """
     folder = locate(name)
     loaded = load_model(folder)
     if loaded.new and len(loaded.model.heads):
@@ -255,7 +259,7 @@ def load(name: str | Path, *, device: str | None = None) -> Model:
     model = loaded.model.to(device or find_device())
     remembered = read_task(folder, model.config, list(model.heads))
     return Model(
-        Predictor(TorchEngine(model), Tokenizer.load(folder)),
+        Predictor(open_engine(model, engine=engine, precision=precision), Tokenizer.load(folder)),
         name=str(name),
         folder=folder,
         task=remembered.task if remembered else None,
