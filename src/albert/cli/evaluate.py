@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from albert.cli.engine_options import EngineOption, PrecisionOption
+from albert.cli.engine_options import EngineOption, ExitOption, LongOption, PrecisionOption
 from albert.cli.finetune import parse_columns
 from albert.cli.progress import duration, progress_line
 from albert.errors import UsageError
@@ -53,6 +53,8 @@ def evaluate(
     length: Annotated[int | None, typer.Option(min=1, help="Tokens per sequence (default: as trained).")] = None,
     engine: EngineOption = None,
     precision: PrecisionOption = "fp32",
+    long: LongOption = None,
+    exit_: ExitOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
@@ -74,16 +76,18 @@ def evaluate(
                 submission=submission,
                 engine=engine,
                 precision=precision,
+                long=long,
+                early_exit=exit_,
                 dry_run=dry_run,
                 observe=show,
             )
         facts = _task_facts(scored)
         print(json.dumps(facts, indent=2) if json_ else _task_text(facts))
         return
-    if task or columns or predictions or submission or engine or precision != "fp32":
+    if task or columns or predictions or submission or engine or long or exit_ or precision != "fp32":
         raise UsageError(
-            f"{data}: is a token store: --task, --columns, --predictions, --submission, --engine and --precision need "
-            "labelled data"
+            f"{data}: is a token store: --task, --columns, --predictions, --submission, --engine, --precision, "
+            "--long and --exit need labelled data"
         )
     with progress_line("evaluating") as show:
         result = stage.evaluate_pretraining(

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from albert.cli.engine_options import EngineOption, PrecisionOption
+import albert
+from albert.cli.engine_options import EngineOption, ExitOption, LongOption, PrecisionOption
 from albert.cli.finetune import parse_columns
 from albert.cli.progress import Show, progress_line
-from albert.errors import DataError, UsageError
+from albert.errors import DataError, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from albert.inference.model import Model
@@ -52,6 +53,8 @@ def predict(
     ] = None,
     engine: EngineOption = None,
     precision: PrecisionOption = "fp32",
+    long: LongOption = None,
+    exit_: ExitOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide the first inputs of a file, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -67,7 +70,9 @@ def predict(
         if out.suffix != MATRIX:
             output_format(out)
         check_output("--out", out, path)
-    loaded = load(model, engine=engine, precision=precision)
+    loaded = load(model, engine=engine, precision=precision, early_exit=exit_)
+    if long is not None:
+        loaded.read_long(long)
     what = _what(loaded, task)
     if out is not None and out.suffix == MATRIX and what != "embed":
         raise UsageError(f"--out {out}: {MATRIX} is for vectors (--task embed), this is {what}: use .jsonl or .parquet")
@@ -85,6 +90,10 @@ def predict(
         examples = read_plain(path, told, report) if what in OTHERS else read_examples(loaded, path, told, report)
         if dry_run:
             _try(decide_records(loaded.predictor, decides, islice(examples, TRIED)), what, json_=json_)
+            return
+        if out is not None and out.suffix in (".jsonl", ".csv", ".tsv") and source != "-":
+            facts = {"model": loaded.fingerprint, "what": what, "decides": repr(decides), "columns": told}
+            _resume(loaded, decides, examples, out, path, facts | {"precision": precision, "exit": exit_}, json_=json_)
             return
         show = stack.enter_context(progress_line("predicting"))
         _finish(
@@ -187,6 +196,27 @@ def _finish(records: Iterator[Any], out: Path | None, *, width: int, one: bool, 
     else:
         for line in lines_of(records, "json" if json_ else "jsonl"):
             sys.stdout.write(line)
+
+
+def _resume(
+    model: Model, decides: Any, examples: Iterable[Any], out: Path, path: Path, facts: dict[str, Any], *, json_: bool
+) -> None:
+    """Write to a file that a killed run may have begun."""
+    from albert.inference.partial import file_facts, fingerprint_of, partial_output, rows_begun
+    from albert.inference.records import decide_records
+
+    fingerprint = fingerprint_of(version=albert.__version__, input=file_facts(path), out=out.suffix, **facts)
+    try:
+        with progress_line("predicting") as show, partial_output(out, fingerprint) as partial:
+            if partial.rows:
+                print(f"note: going on after {partial.rows:,} rows that an earlier run wrote", file=sys.stderr)
+            records = decide_records(model.predictor, decides, partial.rest(examples))
+            count = partial.write(_counted(records, show))
+    except KeyboardInterrupt:
+        if rows := rows_begun(out):
+            raise Interrupted(f"interrupted: {rows:,} rows are kept, run the same command to go on") from None
+        raise
+    print(json.dumps({"inputs": count, "out": str(out)}) if json_ else f"{count:,} results in {out}")
 
 
 def _shown(record: Record) -> list[str]:

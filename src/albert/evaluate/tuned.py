@@ -13,6 +13,7 @@ from pathlib import Path
 
 from albert.errors import DataError, UsageError
 from albert.evaluate.scoring import Decided, Observe, score_splits
+from albert.inference.early_exit import EarlyExitEngine
 from albert.inference.model import Model, load
 from albert.inference.records import FORMATS, check_output, write_records
 from albert.labelled.catalog import open_data
@@ -61,6 +62,8 @@ def evaluate_task(
     submission: Path | None = None,
     engine: str | None = None,
     precision: str = "fp32",
+    long: str | None = None,
+    early_exit: str | None = None,
     dry_run: bool = False,
     observe: Observe = lambda *_: None,
 ) -> TaskScores | TaskPlan:
@@ -69,9 +72,11 @@ def evaluate_task(
         raise DataError(f"{request.data}: no such file or folder: check the path (--data)")
     if predictions is not None:
         check_output("--predictions", predictions, request.data)
-    model = load(name, engine=engine, precision=precision)
+    model = load(name, engine=engine, precision=precision, early_exit=early_exit)
     if model.task is None:
         raise UsageError(f"{name}: has no task: it can {', '.join(model.abilities)}; fine-tune it (albert finetune)")
+    if long is not None:
+        model.read_long(long)
     task = model.task if request.max_length is None else _shortened(model, model.task, request.max_length)
     if request.task is None and "text" in model.columns and request.data.is_file() and not recognise(request.data):
         request = replace(request, columns=columns_there(model.columns, request.data) | dict(request.columns))
@@ -89,10 +94,18 @@ def evaluate_task(
         opened.name,
         opened.fingerprint,
         sets=decided,
-        notes=(*opened.notes, *submitted),
+        notes=(*opened.notes, *submitted, *_exits(model)),
         predictions=written,
         submission=submission,
     )
+
+
+def _exits(model: Model) -> list[str]:
+    """Say how many layers texts took, where they may leave early."""
+    engine = model.predictor.engine
+    if not isinstance(engine, EarlyExitEngine):
+        return []
+    return [f"early exit: {engine.mean_layers:.1f} of {engine.config.num_hidden_layers} layers on average"]
 
 
 def _check_outputs(task: AnyTask, name: str, *, predictions: Path | None, submission: Path | None) -> None:

@@ -134,7 +134,7 @@ def _seconds(engine: Engine, batch: Batch) -> float:
 def _invented(config: AlbertConfig) -> Batch:
     rng = np.random.default_rng(0)
     longest = config.max_position_embeddings
-    return pack([rng.integers(0, config.vocab_size, min(length, longest)) for length in TRIED])
+    return pack([rng.integers(0, config.vocab_size, min(length, longest)).tolist() for length in TRIED])
 
 
 def _machine() -> str:

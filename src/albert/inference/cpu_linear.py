@@ -71,4 +71,5 @@ def pack_linears(model: Albert, *, int8: bool, kept: Collection[str] = ()) -> Al
 
 def _supported(model: Albert) -> bool:
     weight = model.encoder.embeddings.word.weight
-    return weight.device.type == "cpu" and weight.dtype == torch.float32 and torch.backends.mkldnn.is_available()
+    there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return there and weight.device.type == "cpu" and weight.dtype == torch.float32

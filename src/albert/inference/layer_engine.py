@@ -107,12 +107,21 @@ class LayerEngine(TorchEngine, ABC):
 
     def states(self, packed: Packed, *, first: bool) -> Tensor:
         """Run all layers: [T, H], or [B, H] of the first tokens alone."""
-        x = self.model.encoder.embed(packed).numpy()
-        tokens, every = len(x), lay_out(packed.lengths, first=False)
-        padded = np.zeros((len(every.rows), x.shape[1]), dtype=np.float32)
-        padded[:tokens] = x
+        every = lay_out(packed.lengths, first=False)
+        padded, tokens = _padded(self.model.encoder.embed(packed), every), sum(packed.lengths)
         last = lay_out(packed.lengths, first=True) if first else every
         for layer in self._steps[:-1]:
             padded = layer(every.feeds(padded))
         padded = self._steps[-1](last.feeds(padded))
         return torch.from_numpy(padded[: len(packed.lengths) if first else tokens])
+
+    def step(self, number: int, x: Tensor, packed: Packed) -> Tensor:
+        """Run one layer, counted from 0: [T, H] → [T, H]."""
+        every = lay_out(packed.lengths, first=False)
+        return torch.from_numpy(self._steps[number](every.feeds(_padded(x, every)))[: len(x)])
+
+
+def _padded(x: Tensor, layout: Layout) -> Floats:
+    padded = np.zeros((len(layout.rows), x.shape[1]), dtype=np.float32)
+    padded[: len(x)] = x.numpy()
+    return padded

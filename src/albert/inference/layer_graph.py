@@ -22,8 +22,8 @@ def layer_graph(
     back = graph.input("back", "int64", ["R"])
 
     def mix(query: str, key: str, value: str) -> str:
-        laid_out = (graph.add("Gather", x, where) for x, where in ((query, queries), (key, keys), (value, keys)))
-        mixed = graph.attend(*laid_out, bias, num_heads=attention.num_heads, width=width)
+        q, k, v = (graph.add("Gather", x, where) for x, where in ((query, queries), (key, keys), (value, keys)))
+        mixed = graph.attend(q, k, v, bias, num_heads=attention.num_heads, width=width)
         return graph.add("Gather", graph.add("Reshape", mixed, graph.constant(-1, width)), back)
 
     asking = graph.add("Gather", states, rows)

@@ -54,6 +54,10 @@ class TorchEngine:
             return encoder.class_layer(x, packed, attention, ffn)
         return encoder.layer(x, packed, attention, ffn, own)
 
+    def step(self, number: int, x: Tensor, packed: Packed) -> Tensor:
+        """Run one layer, counted from 0: [T, H] → [T, H]."""
+        return self.model.encoder.layer(x, packed, *self.model.encoder.steps()[number])
+
     def _say(self, head: str, states: Tensor, packed: Packed, positions: Positions, first: bool) -> list[Arrays]:
         """Return what one head says of each text; `first`: states are of the first tokens alone."""
         if head != STATES and HEADS[head].pooled:
