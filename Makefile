@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 comma := ,
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check bench soak test-tf test-cluster test-engines test-oracle tiny-en learning lock clean
+.PHONY: help setup demo test check bench bench-inference soak test-tf test-cluster test-engines test-oracle tiny-en learning lock clean
 
 help:  ## list the targets
 	@echo 'albert-lite: from a folder of text to a small encoder in production'; echo
@@ -54,6 +54,9 @@ learning: setup  ## what pre-training is worth: tiny-en, new weights, a bag of w
 
 bench: setup  ## every benchmark against its peers (long; run nothing beside it)
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+bench-inference: .venv-openvino/.ready  ## engines and precisions against the peers (run nothing beside it; needs the shared data)
+	@.venv-openvino/bin/python benchmarks/bench_inference.py --record
 
 soak: setup  ## long random tests
 	@$(BIN)/python -m pytest -m soak --override-ini addopts=-q

@@ -15,9 +15,10 @@ from albert.cli.progress import duration, progress_line
 from albert.errors import UsageError
 
 if TYPE_CHECKING:
-    from albert.evaluate import EvaluationPlan, PretrainingScores, Scores, TaskPlan, TaskScores
+    from albert.evaluate import EvaluationPlan, ExitCurve, PretrainingScores, Scores, TaskPlan, TaskScores
 
 COLUMNS = {"mlm_loss": "MLM loss", "mlm_accuracy": "MLM", "sop_accuracy": "SOP", "nsp_accuracy": "NSP"}
+CURVE = "curve"  # --exit: every rule, in a table
 SOURCES = {
     "store": "the same weights and masking, on examples of the training store",
     "log": "as logged over the last tenth of the steps, while the weights moved; --train STORE measures it",
@@ -68,6 +69,11 @@ def evaluate(
         request = DataRequest(
             data, task=task, columns=parse_columns(columns or []), max_length=length, limit_dev=examples
         )
+        if exit_ == CURVE:
+            with progress_line("evaluating") as show:
+                curve = stage.exit_curve(model, request, engine=engine, precision=precision, observe=show)
+            print(json.dumps(asdict(curve), indent=2) if json_ else _curve_text(curve))
+            return
         with progress_line("evaluating") as show:
             scored = stage.evaluate_task(
                 model,
@@ -105,6 +111,20 @@ def evaluate(
         print(_plan_text(result))
     else:
         print(_scores_text(result))
+
+
+def _curve_text(curve: ExitCurve) -> str:
+    whole = curve.points[0]
+    lines = [f"{curve.model}: {curve.texts:,} texts, {curve.engine}", f"{'':<18}{curve.metric:>16}  layers  texts/s"]
+    for one in curve.points:
+        faster = (
+            f"  {one.texts_per_second / whole.texts_per_second:.2f}x, {100 * (one.score - whole.score):+.2f} points"
+        )
+        lines.append(
+            f"{one.rule or 'all layers':<18}{one.score:16.4f}  {one.layers:6.2f}  {one.texts_per_second:7.1f}"
+            + (faster if one.rule else "")
+        )
+    return "\n".join(lines)
 
 
 def _task_facts(result: TaskScores | TaskPlan) -> dict[str, Any]:

@@ -78,9 +78,7 @@ def evaluate_task(
     if long is not None:
         model.read_long(long)
     task = model.task if request.max_length is None else _shortened(model, model.task, request.max_length)
-    if request.task is None and "text" in model.columns and request.data.is_file() and not recognise(request.data):
-        request = replace(request, columns=columns_there(model.columns, request.data) | dict(request.columns))
-    opened = open_data(request, task=task)
+    opened = open_labelled(request, task, model.columns)
     if "text" in opened.columns and (problem := model.pair_problem(given="pair" in opened.columns)):
         raise DataError(f"{request.data}: {name} {problem} (--columns text=NAME, and pair=NAME for two)")
     _check_outputs(task, opened.name, predictions=predictions, submission=submission)
@@ -98,6 +96,13 @@ def evaluate_task(
         predictions=written,
         submission=submission,
     )
+
+
+def open_labelled(request: DataRequest, task: AnyTask, columns: Mapping[str, str]) -> Opened:
+    """Open labelled data with a model's own task, by the columns that it was trained on where they are there."""
+    if request.task is None and "text" in columns and request.data.is_file() and not recognise(request.data):
+        request = replace(request, columns=columns_there(columns, request.data) | dict(request.columns))
+    return open_data(request, task=task)
 
 
 def _exits(model: Model) -> list[str]:

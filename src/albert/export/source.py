@@ -8,10 +8,10 @@ from pathlib import Path
 
 from albert.errors import DataError, UsageError
 from albert.evaluate.scoring import score_splits
+from albert.evaluate.tuned import open_labelled
 from albert.inference.engine import Engine
 from albert.inference.predictor import Predictor
 from albert.inference.torch_engine import TorchEngine
-from albert.labelled.catalog import open_data
 from albert.labelled.request import DataRequest
 from albert.model import Albert
 from albert.model.folder import load_model
@@ -67,8 +67,7 @@ class DevScore:
         if source.remembered is None:
             raise UsageError(f"{source.name}: has no task to score: leave --dev out")
         task = source.remembered.task
-        columns = source.remembered.columns if path.is_file() else {}
-        self._opened = open_data(DataRequest(path, columns=columns), task=task)
+        self._opened = open_labelled(DataRequest(path), task, source.remembered.columns)
         self._tokenizer, self.measure = source.tokenizer, task.best
 
     def of(self, engine: Engine) -> float:

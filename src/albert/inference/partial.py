@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -103,10 +104,17 @@ def partial_output(out: Path, fingerprint: str) -> Iterator[Partial]:
         except BaseException:
             _forget(out)
             raise
-        with naming(out):
-            os.replace(path, out)
-            sync(out.parent)
-        _journal(out).unlink(missing_ok=True)
+        if sys.platform != "win32":  # while it is locked
+            _appear(path, out)
+    if sys.platform == "win32":
+        _appear(path, out)
+
+
+def _appear(path: Path, out: Path) -> None:
+    with naming(out):
+        os.replace(path, out)
+        sync(out.parent)
+    _journal(out).unlink(missing_ok=True)
 
 
 def rows_begun(out: Path) -> int:
