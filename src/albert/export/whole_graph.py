@@ -89,10 +89,11 @@ def _outputs(graph: Graph, model: Albert, states: str, *, choices: bool, ids: st
             case OrderHead():
                 found[_linear(graph, pooled, name, head, output="sop_logits")] = ["batch", 2]
             case SpanHead():
-                both = graph.linear(states, "heads.span", head)
-                for i, output in enumerate(("start_logits", "end_logits")):
-                    part = graph.add("Gather", both, graph.constant(i, scalar=True), axis=2, name=output)
-                    found[part] = every
+                # two products, not one that is divided: ONNX Runtime's fusion of the parts mixes them up
+                for row, output in enumerate(("start_logits", "end_logits")):
+                    weight = graph.weight(f"heads.span.weight.{row}", head.weight[row])
+                    bias = graph.weight(f"heads.span.bias.{row}", head.bias[row])
+                    found[graph.add("Add", graph.add("MatMul", states, weight), bias, name=output)] = every
             case TagHead():
                 found[_linear(graph, states, name, head.linear, output="logits")] = [*every, len(config.labels)]
             case PooledHead() if choices:

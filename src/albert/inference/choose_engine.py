@@ -141,8 +141,15 @@ def _machine() -> str:
     """Name what times depend on beside the model."""
     names = re.findall(r"^model name\s*:\s*(.*)$", read_cpuinfo(), re.MULTILINE)[:1]
     packages = sorted({package for needs in NEEDS.values() for package in needs})
-    versions = [f"{package} {metadata.version(package)}" for package in packages if importlib.util.find_spec(package)]
+    versions = [f"{package} {_version(package)}" for package in packages if importlib.util.find_spec(package)]
     return ", ".join([*names, f"{count_threads()} threads", "VNNI" if has_vnni() else "no VNNI", *versions]) + "; "
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # another distribution's, such as onnxruntime-gpu
+        return "of another name"
 
 
 def _shape(config: AlbertConfig, precision: str) -> str:
