@@ -88,6 +88,6 @@ def open_openvino(path: Path, config: AlbertConfig, heads: Sequence[str]) -> Exp
 
     def run(feeds: dict[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         found = request.infer(feeds)
-        return {output.get_any_name(): found[output] for output in compiled.outputs}
+        return {name: found[output] for output in compiled.outputs for name in output.get_names()}
 
     return ExportedEngine(run, config, heads)

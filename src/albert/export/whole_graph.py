@@ -85,7 +85,7 @@ def _outputs(graph: Graph, model: Albert, states: str, *, choices: bool, ids: st
                 x = graph.norm(x, "heads.mlm.norm", head.norm)
                 words = graph.whole_table("encoder.embeddings.word", model.encoder.embeddings.word)
                 x = graph.add("Add", graph.add("MatMul", x, words), graph.weight("heads.mlm.bias", head.bias))
-                found[graph.add("Identity", x, name="logits")] = [*every, config.vocab_size]
+                found[graph.named(x, "logits")] = [*every, config.vocab_size]
             case OrderHead():
                 found[_linear(graph, pooled, name, head, output="sop_logits")] = ["batch", 2]
             case SpanHead():
@@ -103,11 +103,11 @@ def _outputs(graph: Graph, model: Albert, states: str, *, choices: bool, ids: st
             case PooledHead():
                 found[_linear(graph, pooled, name, head.linear, output="logits")] = ["batch", len(config.labels)]
     if not found:
-        found[graph.add("Identity", states, name=STATES_OUTPUT)] = [*every, config.hidden_size]
+        found[graph.named(states, STATES_OUTPUT)] = [*every, config.hidden_size]
         if pooled:
-            found[graph.add("Identity", pooled, name="pooler_output")] = ["batch", config.hidden_size]
+            found[graph.named(pooled, "pooler_output")] = ["batch", config.hidden_size]
     return found
 
 
 def _linear(graph: Graph, x: str, head: str, linear: nn.Linear, *, output: str) -> str:
-    return graph.add("Identity", graph.linear(x, f"heads.{head}.linear", linear), name=output)
+    return graph.named(graph.linear(x, f"heads.{head}.linear", linear), output)

@@ -28,5 +28,5 @@ def layer_graph(
 
     asking = graph.add("Gather", states, rows)
     out = graph.layer(states, attention, ffn, names=("attention", "ffn"), mix=mix, asking=asking)
-    graph.add("Identity", out, name="out")
+    graph.named(out, "out")
     return graph.build({"out": ["R", width]}).SerializeToString()

@@ -52,6 +52,15 @@ class Graph:
         self._nodes.append(helper.make_node(op, inputs, [output], name=f"node_{len(self._nodes)}", **attributes))
         return output
 
+    def named(self, value: str, name: str) -> str:
+        """Give a value another name: an output's, which readers must find without a second one beside it."""
+        for node in self._nodes:
+            for names in (node.input, node.output):
+                for place, own in enumerate(names):
+                    if own == value:
+                        names[place] = name
+        return name
+
     def weight(self, name: str, values: np.ndarray | Tensor) -> str:
         """Add a weight, once; return its name."""
         if name not in self._weights:
