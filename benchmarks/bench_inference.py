@@ -7,7 +7,8 @@ order and sorts a window by itself, as `albert predict` does. Load time and memo
 that has loaded torch.
 Contenders whose packages are missing are left out by name. Run nothing beside it.
 
-    python benchmarks/bench_inference.py [--rounds 5] [--texts 512] [--shape base|tiny-en] [--kind MNLI] [--record]
+    python benchmarks/bench_inference.py [--rounds 5] [--texts 512] [--shape base|tiny-en] [--kind MNLI] [--only ours]
+        [--record]
 """
 
 from __future__ import annotations
@@ -183,7 +184,9 @@ def alone(name: str, folder: Path) -> None:
     print(json.dumps({"load s": taken, "memory MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 
-def measure(shape: str, kind: str, *, texts: int, rounds: int, folder: Path) -> list[dict[str, Any]]:
+def measure(
+    shape: str, kind: str, *, texts: int, rounds: int, folder: Path, only: Sequence[str]
+) -> list[dict[str, Any]]:
     """Run all contenders on the lengths of a data set."""
     from bench_model import lengths_of  # here: it loads transformers, which a contender's own process must not
 
@@ -193,8 +196,9 @@ def measure(shape: str, kind: str, *, texts: int, rounds: int, folder: Path) -> 
     lengths = lengths_of(kind, texts)[:texts]
     unsorted = [rng.integers(5, config.vocab_size, length).tolist() for length in lengths]
     by_length = sorted(unsorted, key=len)
-    found = {name: own for name, own in CONTENDERS.items() if all(find_spec(package) for package in own[0])}
-    for name in CONTENDERS.keys() - found.keys():
+    asked = {name: own for name, own in CONTENDERS.items() if not only or any(part in name for part in only)}
+    found = {name: own for name, own in asked.items() if all(find_spec(package) for package in own[0])}
+    for name in asked.keys() - found.keys():
         print(f"left out: {name} needs {', '.join(CONTENDERS[name][0])}")
     runs = {name: own[2](folder) for name, own in found.items()}
     times: dict[str, dict[str, list[float]]] = {name: {"sorted": [], "unsorted": [], "single": []} for name in runs}
@@ -214,8 +218,8 @@ def measure(shape: str, kind: str, *, texts: int, rounds: int, folder: Path) -> 
                 "texts": f"{kind}, {np.mean(lengths):.0f} tokens",
                 "contender": name,
                 "precision": found[name][1],
-                "texts/s sorted": f"{texts / median(own['sorted']):.1f}",
-                "texts/s unsorted": f"{texts / median(own['unsorted']):.1f}",
+                "texts/s sorted": f"{len(unsorted) / median(own['sorted']):.1f}",
+                "texts/s unsorted": f"{len(unsorted) / median(own['unsorted']):.1f}",
                 "single ms": f"{1000 * median(own['single']):.2f}",
                 "p95 ms": f"{1000 * float(np.quantile(own['single'], 0.95)):.2f}",
                 **{key: f"{value:.1f}" for key, value in facts.items()},
@@ -230,6 +234,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=512)
     parser.add_argument("--shape", choices=["base", "tiny-en"], action="append")
     parser.add_argument("--kind", choices=["MNLI", "SST-2", "SQuAD"], action="append")
+    parser.add_argument("--only", action="append", help="contenders whose name has this in it")
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -244,7 +249,9 @@ def main() -> None:
         for shape in options.shape or ["base", "tiny-en"]:
             for kind in options.kind or ["MNLI", "SST-2", "SQuAD"]:
                 folder = Path(scratch) / shape
-                own = measure(shape, kind, texts=options.texts, rounds=options.rounds, folder=folder)
+                own = measure(
+                    shape, kind, texts=options.texts, rounds=options.rounds, folder=folder, only=options.only or []
+                )
                 print_table(own)
                 rows += own
     if options.record:
