@@ -12,11 +12,11 @@ import numpy as np
 
 from albert.batch import STATES, Batch, Positions, Said, Wanted
 from albert.errors import ModelError
-from albert.export.whole_graph import STATES_OUTPUT
 from albert.hardware import count_threads
 from albert.model.config import AlbertConfig
 
 Run = Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]]  # inputs and outputs by name
+STATES_OUTPUT = "last_hidden_state"
 OUTPUTS = {STATES: STATES_OUTPUT, "order": "sop_logits"}  # others are `logits`, the span's are two
 
 

@@ -18,14 +18,13 @@ from albert.export.exported_engine import ExportedEngine, open_onnx, open_openvi
 from albert.export.sensitive import Kept, find_sensitive
 from albert.export.source import DevScore, Source
 from albert.files import atomic_folder
-from albert.inference.int8 import FULL, SAFE
-from albert.inference.onnx_graph import Int8
+from albert.inference.int8 import FULL, SAFE, Form
 
 Format = Literal["onnx", "openvino"]
 FP32_FILE = {"onnx": "onnx/model.onnx", "openvino": "openvino/openvino_model.xml"}
 INT8_FILE = {"onnx": "onnx/model_quantized.onnx", "openvino": "openvino/openvino_model_qint8_quantized.xml"}
 NEEDS = {"onnx": ("onnx", "onnxruntime"), "openvino": ("onnx", "openvino")}
-FORM: dict[str, Int8] = {"onnx": "rows", "openvino": "weights"}
+FORM: dict[str, Form] = {"onnx": "rows", "openvino": "weights"}
 HOPELESS = 0.5  # relative error of an int8 model that no dev set was given for
 
 

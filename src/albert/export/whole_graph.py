@@ -13,18 +13,19 @@ import onnx
 from torch import nn
 
 from albert.errors import UsageError
-from albert.inference.onnx_graph import Graph, Int8, Shape
+from albert.export.exported_engine import STATES_OUTPUT
+from albert.inference.int8 import Form
+from albert.inference.onnx_graph import Graph, Shape
 from albert.model import HEADS, Albert
 from albert.model.encoder import Attention, FeedForward
 from albert.model.heads import MaskedLMHead, OrderHead, PooledHead, SpanHead, TagHead
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-STATES_OUTPUT = "last_hidden_state"
 WITHOUT = "conditional_span"
 
 
 def whole_graph(
-    model: Albert, *, int8: Int8 | None = None, kept: Collection[str] = (), largest: int = 127
+    model: Albert, *, int8: Form | None = None, kept: Collection[str] = (), largest: int = 127
 ) -> onnx.ModelProto:
     """Return the graph of a model with its heads; `kept` matrices stay in fp32."""
     if WITHOUT in model.heads:

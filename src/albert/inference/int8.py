@@ -7,6 +7,8 @@ without VNNI adds two products in 16 bits, which full-range int8 overflows: ther
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +19,9 @@ MATRICES = ("query", "key", "value", "output", "up", "down")  # of a layer: what
 EXPORTED = (*MATRICES, "projection", "pooler", "word")  # … and of a file, where size counts too
 FULL, SAFE = 127, 63  # the largest weight, with VNNI and for every CPU
 
+# How a graph holds it. rows: activations in int8 too, by standard operators; weights: stored in int8 alone, and the
+# runtime scales tokens by itself.
+Form = Literal["rows", "weights"]
 Floats = npt.NDArray[np.float32]
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from albert.inference.onnx_graph import Graph, Int8
+from albert.inference.int8 import Form
+from albert.inference.onnx_graph import Graph
 from albert.model.encoder import Attention, FeedForward
 
 
 def layer_graph(
-    attention: Attention, ffn: FeedForward, *, int8: Int8 | None, kept: Collection[str], largest: int
+    attention: Attention, ffn: FeedForward, *, int8: Form | None, kept: Collection[str], largest: int
 ) -> bytes:
     """Return the graph: states [T, H] in, states [R, H] out."""
     graph, width = Graph(int8=int8, kept=kept, largest=largest), attention.query.in_features

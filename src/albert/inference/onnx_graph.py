@@ -10,29 +10,27 @@ Legend: H hidden, N heads, D head size, `…` any leading dimensions.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
-from albert.inference.int8 import EXPORTED, quantise
+from albert.inference.int8 import EXPORTED, Form, quantise
 from albert.model.config import Activation
 from albert.model.encoder import Attention, FeedForward
 
 OPSET = 20  # the first with Gelu
 KINDS = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 
-# rows: activations in int8 too, by standard operators; weights: stored in int8, the runtime scales tokens by itself
-Int8 = Literal["rows", "weights"]
 Shape = Sequence[int | str]
 
 
 class Graph:
     """A graph that grows; values and weights are known by their names."""
 
-    def __init__(self, *, int8: Int8 | None = None, kept: Collection[str] = (), largest: int = 127) -> None:
+    def __init__(self, *, int8: Form | None = None, kept: Collection[str] = (), largest: int = 127) -> None:
         """Begin a graph; in int8, matrices whose last name is `kept` stay in fp32."""
         self.int8, self._kept, self._largest = int8, kept, largest
         self._nodes: list[Any] = []
