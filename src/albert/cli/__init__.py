@@ -26,6 +26,7 @@ from albert.cli import (
     predict,
     pretrain,
     report,
+    serve,
     study,
     tokenizer,
 )
@@ -52,6 +53,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("embed")(embed.embed)
 app.command("search")(embed.search)
+app.command("serve")(serve.serve)
 app.command("convert")(convert.convert)
 app.add_typer(study.app, name="study")
 app.command("plan")(plan.plan)
