@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check bench soak test-tf test-cluster test-oracle tiny-en learning lock clean
+.PHONY: help setup demo test check bench soak test-tf test-cluster test-oracle test-browser tiny-en learning lock clean
 
 help:  ## list the targets
 	@echo 'albert-lite: from a folder of text to a small encoder in production'; echo
@@ -66,6 +66,9 @@ test-tf: .venv-tf/.ready  ## converting checkpoints that real TensorFlow wrote
 
 test-cluster: .venv-ray/.ready  ## building a store, and a study, on a two-node Ray cluster
 	@.venv-ray/bin/python -m pytest -m cluster tests/data/test_build_ray.py tests/study/test_study_ray.py
+
+test-browser: setup  ## the server's page in a real browser (Chromium)
+	@$(BIN)/python -m pytest -m browser tests/serve
 
 test-oracle: .venv-oracle/.ready setup  ## token ids against transformers 4's slow tokenizer on all of the real data
 	@.venv-oracle/bin/python tests/tokenizer/record_oracle.py

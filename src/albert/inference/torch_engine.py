@@ -36,7 +36,17 @@ class TorchEngine:
     def run(self, batch: Batch, wanted: Wanted) -> list[Said]:
         """Return what the wanted heads say of each text."""
         packed = Packed.from_batch(batch, self.model.device)
-        encoded = self.model(packed)
+        return self._said(self.model(packed), packed, wanted)
+
+    @torch.inference_mode()
+    def run_layers(self, batch: Batch, wanted: Wanted) -> list[list[Said]]:
+        """Return for every layer what the wanted heads would say of each text, were it the last."""
+        packed = Packed.from_batch(batch, self.model.device)
+        layers = self.model(packed, all_layers=True).layers
+        pool = self.model.encoder.pool
+        return [self._said(Encoded(states, pool(states, packed), ()), packed, wanted) for states in layers]
+
+    def _said(self, encoded: Encoded, packed: Packed, wanted: Wanted) -> list[Said]:
         said = {head: self._say(head, encoded, packed, positions) for head, positions in wanted.items()}
         return [dict(zip(said, own, strict=True)) for own in zip(*said.values(), strict=True)]
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pydantic_core
+import orjson
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
@@ -25,10 +25,12 @@ from albert.serve.answers import add_handlers
 from albert.serve.batching import Batcher
 from albert.serve.bodies import ErrorResponse
 from albert.serve.call import Service
+from albert.serve.depth_routes import add_depth_route
 from albert.serve.embedding_routes import add_embedding_routes
 from albert.serve.gate import Gate
 from albert.serve.metrics import Metrics
 from albert.serve.other_routes import add_model_routes, add_server_routes
+from albert.serve.page import add_page
 from albert.serve.refusals import invalid
 from albert.serve.reload import watch
 from albert.serve.served import Models
@@ -90,11 +92,13 @@ def build_app(service: Service) -> ASGIApp:
         router = APIRouter(route_class=_Route, prefix=prefix, include_in_schema=shown)
         add_embedding_routes(router)
         add_task_routes(router)
+        add_depth_route(router)
         add_model_routes(router)
         app.include_router(router)
     router = APIRouter()
     add_server_routes(router)
     app.include_router(router)
+    add_page(app)
     if service.settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -106,7 +110,7 @@ def build_app(service: Service) -> ASGIApp:
 
 
 class _Route(APIRoute):
-    """A route whose JSON is read by pydantic's parser: it has a limit of depth, and takes no NaN."""
+    """A route whose JSON is read by orjson: it has a limit of depth, and takes no NaN."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -120,6 +124,6 @@ class _Route(APIRoute):
 class _JsonRequest(Request):
     async def json(self) -> Any:
         try:
-            return pydantic_core.from_json(await self.body(), allow_inf_nan=False)
+            return orjson.loads(await self.body())
         except ValueError as problem:
             raise invalid(f"the body is no valid JSON: {problem}") from None

@@ -150,6 +150,15 @@ class FillRequest(Body):
     top: StrictInt = Field(3, ge=1, le=100)
 
 
+class DepthRequest(Body):
+    """`/depth`."""
+
+    verb: Literal["predict", "answer", "choose", "tag", "fill", "similarity"]
+    request: dict[str, Any] = Field(
+        description="The body of that route, for one input.", examples=[{"inputs": "What a film!"}]
+    )
+
+
 class Prediction(Body):
     """A class and its score."""
 
@@ -173,6 +182,21 @@ class Token(Body):
     special: bool
     start: int | None
     stop: int | None
+
+
+class Series(Body):
+    """A line of a chart: a number after each pass."""
+
+    name: str
+    values: list[float]
+
+
+class DepthChart(Body):
+    """What a model would say after each pass: numbers, decisions in words, and the range of the numbers."""
+
+    series: list[Series]
+    decisions: list[str]
+    range: tuple[float, float]
 
 
 class OpenAIEmbedding(Body):

@@ -25,7 +25,7 @@ from albert.serve.refusals import Refusal, overloaded, too_large
 
 log = logging.getLogger(__name__)
 
-OPEN = ("/ping", "/health", "/")  # answered without a key: probes, and the page, which asks for it
+OPEN = ("/ping", "/health", "/", "/docs")  # answered without a key: probes, and the page, which asks for it
 PAGE = "/page/"
 SECURITY = [
     (b"x-content-type-options", b"nosniff"),

@@ -21,6 +21,7 @@ from albert.inference.model import Model, load
 from albert.inference.predictor import Predictor
 from albert.model.locate import locate
 from albert.serve.batching import Item, Lane
+from albert.serve.depth import layer_lane
 from albert.serve.refusals import Refusal, backend
 from albert.serve.scores import WithLogits
 from albert.serve.settings import ServeSettings
@@ -31,7 +32,6 @@ from albert.tokenizer.folder import FILES
 
 PROBE = "The quick brown fox jumps over the lazy dog."
 TOLERANCE = 1e-4  # of a known answer that is computed again
-MOST_GUESSES = 100  # for a blank
 WATCHED = ("config.json", "model.safetensors", "task.json", *FILES)
 VERBS = ("answer", "choose", "tag", "fill")
 
@@ -60,6 +60,7 @@ class Served:
         if isinstance(model.task, Classification | MultiLabel | Regression):
             self.scored = Lane(self.predictor, WithLogits(model.task))
         self._fills: dict[int, Lane] = {}
+        self._layers: dict[Lane, Lane | None] = {}
         self.probe = Item(PlainText(PROBE), embedding.encode(PlainText(PROBE), self.tokenizer))
         (self._known,) = self.predictor.predict_encoded(embedding, [(self.probe.example, self.probe.features)])
         if not np.isfinite(self._known).all():
@@ -91,6 +92,12 @@ class Served:
         if top not in self._fills:
             self._fills[top] = Lane(self.predictor, self.model.filling(top=top))
         return self._fills[top]
+
+    def layers(self, lane: Lane) -> Lane | None:
+        """Return the lane of the same task that stops at every layer, if the engine can."""
+        if lane not in self._layers:
+            self._layers[lane] = layer_lane(lane)
+        return self._layers[lane]
 
     def lane(self, verb: str) -> Lane:
         """Return the lane of the model's own task, if that is what is asked for."""

@@ -73,7 +73,7 @@ async def default(request: Request, call: Begun) -> Response:
 async def predict(body: PredictRequest, call: Begun) -> Response:
     """Return the classes of a text, a pair, or a list of them, with their scores, best first; or a number."""
     served = call.model("predict")
-    pairs, single = _pairs(body.inputs)
+    pairs, single = pairs_of(body.inputs)
     call.count(pairs, single=single)
     scored = await _scored(call, served, pairs, body.truncation(), verb="predict")
     found = [one.ranked(raw=body.raw_scores) for one in scored]
@@ -143,7 +143,7 @@ async def _recorded(
 ) -> Response:
     task: Any = lane.task
     call.count(examples, single=single)
-    items = await call.encode(lambda: encode_examples(served, task, examples), characters=_characters(examples))
+    items = await call.encode(lambda: encode_examples(served, task, examples), characters=characters_of(examples))
     if any(not item.tokens for item in items):
         raise empty("an input is empty: leave it out")
     decided = await call.decide(verb, lane, items)
@@ -166,7 +166,7 @@ async def _scored(
     return scored
 
 
-def _pairs(inputs: Any) -> tuple[list[tuple[str, str | None]], bool]:
+def pairs_of(inputs: Any) -> tuple[list[tuple[str, str | None]], bool]:
     """Return texts and pairs, and whether it is a single one: `["a", "b"]` is a pair, `[["a"], ["b"]]` a list."""
     if isinstance(inputs, str):
         return [(inputs, None)], True
@@ -182,7 +182,7 @@ def _pairs(inputs: Any) -> tuple[list[tuple[str, str | None]], bool]:
     return pairs, single
 
 
-def _characters(examples: Sequence[Example]) -> int:
+def characters_of(examples: Sequence[Example]) -> int:
     """Count the characters of all texts of examples."""
     values = [value for example in examples for value in vars(example).values()]
     texts = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
