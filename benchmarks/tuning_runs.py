@@ -59,6 +59,7 @@ class Job:
     embedding_lr_factor: float | None = None
     epochs: float | None = None  # None: the cell's
     tune: tuple[tuple[str, Any], ...] = ()  # other settings of the section `tune`
+    precision: str = "auto"
 
     @property
     def folder(self) -> str:
@@ -75,7 +76,7 @@ class Job:
             return json.loads(done.read_text())
         values: dict[str, Any] = {
             "data": dict(self.cell.reading),
-            "train": {"seed": self.seed, "eval_every": ONLY_THE_LAST, "save_every": 200},
+            "train": {"seed": self.seed, "eval_every": ONLY_THE_LAST, "save_every": 200, "precision": self.precision},
             "tune": {"epochs": self.epochs or self.cell.epochs, **dict(self.tune)},
             "optimizer": {},
         }

@@ -213,8 +213,30 @@ def test_a_share_of_the_pairs_overlaps_and_the_others_are_as_they_were(make_stor
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"overlap": 1.5}, "overlap=1.5"), ({"overlap": 0.1, "objective": "nsp"}, "not with objective")],
-)
-def test_an_impossible_overlap_is_refused(options, said):
+    [({"overlap": 1.5}, "overlap=1.5"), ({"overlap": 0.1, "objective": "nsp"}, "not with objective"),
+     ({"alone": -0.1}, "alone=-0.1"), ({"alone": 0.1, "objective": "nsp"}, "alone=0.1 .* not with objective")],
+)  # fmt: skip
+def test_an_impossible_share_is_refused(options, said):
     with pytest.raises(UsageError, match=said):
         ExampleSettings(**options)
+
+
+@pytest.mark.parametrize("objective", ["sop", "none"])
+def test_a_text_alone_is_the_whole_chunk_in_one_segment(make_store, objective):
+    store = make_store(numbered([[9, 12, 7, 20, 11], [30, 5, 18], [14] * 6]), per_shard=2)
+    plain = everything(store, short_prob=0, objective=objective)
+    for (a, b, _), (first, second, label) in zip(
+        plain, everything(store, short_prob=0, objective=objective, alone=1), strict=True
+    ):
+        assert label == -1
+        assert second is None
+        assert first.tolist() == sorted([*a, *b])
+
+
+def test_shares_of_overlapping_pairs_and_texts_alone_add_up(make_store):
+    store = make_store([[[START] * 20] * 3] * 600)
+    found = everything(store, short_prob=0, overlap=0.2, alone=0.5)
+    alone = sum(second is None for _, second, _ in found) / len(found)
+    labelled = sum(label != -1 for _, _, label in found) / len(found)
+    assert abs(alone - 0.5 * 0.8) < 0.06, "of those that do not overlap"
+    assert abs(labelled - 0.5 * 0.8) < 0.06

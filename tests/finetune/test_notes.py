@@ -10,7 +10,7 @@ import pytest
 
 from albert.errors import UsageError
 from albert.finetune.job import encode_items
-from albert.finetune.notes import case_notes, cut_notes
+from albert.finetune.notes import case_notes, cut_notes, room_for
 from albert.finetune.preparation import prepare
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
@@ -49,6 +49,28 @@ def test_a_text_that_just_fits_is_not_cut(opened: MakeData, model_folder: Path) 
     items = encode_items(task, [example], start.tokenizer)
     assert items.longest == 16
     assert cut_notes(task, [example], items, start) == []
+
+
+def test_nearly_all_texts_get_the_room_they_need_as_far_as_the_model_has_positions(
+    opened: MakeData, model_folder: Path, settings: MakeSettings
+) -> None:
+    start = Start.find(str(model_folder))
+    positions = start.config.max_position_embeddings
+    task = replace(opened().task, max_length=16)  # type: ignore[type-var]
+
+    def texts(words: int, count: int) -> list[TextExample]:
+        return [TextExample(" ".join(["cat"] * words), target=0)] * count
+
+    def tokens(words: int) -> int:
+        return len(start.tokenizer.encode(" ".join(["cat"] * words))) + 2
+
+    assert room_for(task, [*texts(20, 98), *texts(40, 2)], start) == tokens(20), "two of a hundred are cut"
+    assert room_for(task, [*texts(20, 90), *texts(40, 10)], start) == tokens(40)
+    assert room_for(task, texts(5_000, 3), start) == positions
+    assert room_for(task, [], start) == 0
+    data = replace(opened(), splits=Splits([*texts(5_000, 8), TextExample("ship", target=1)], {"dev": texts(3, 4)}))
+    assert prepare(data, str(model_folder), settings()).task.max_length == positions, "by the rule by size"
+    assert prepare(data, str(model_folder), settings(data__max_length=24)).task.max_length == 24, "as asked for"
 
 
 def test_a_lower_cased_model_for_words_with_capitals_is_warned_of(model_folder: Path) -> None:

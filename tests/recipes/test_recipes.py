@@ -19,7 +19,8 @@ from albert.pretrain.settings import PretrainSettings
 from albert.recipes import SHIPPED, locate_recipe, shipped_recipes
 from albert.settings import read_settings
 
-KNOWN = "compare, eight-gpu, laptop, one-gpu, overnight, paper"
+KNOWN = "compare, eight-gpu, laptop, one-gpu, overnight, paper, taught"
+GIVEN = {"taught": ["teacher.model=tiny-en"]}  # what a recipe leaves to whoever starts it
 UNTRIED = ("paper", "one-gpu", "eight-gpu")  # as a whole, and on any GPU
 TINY = [
     "model.embedding_size=16", "model.hidden_size=32", "model.num_attention_heads=2", "model.intermediate_size=64",
@@ -31,6 +32,7 @@ TINY = [
 def little_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spend next to no time on measuring time."""
     monkeypatch.setattr("albert.pretrain.pace.BUDGET", 0.2)
+    monkeypatch.setattr("albert.pretrain.teacher.SAMPLE", 64)
 
 
 def command(store: Path, out: Path, *words: str) -> dict[str, Any]:
@@ -71,7 +73,7 @@ def test_a_recipe_says_for_whom_it_is_what_it_costs_and_what_was_tried(name: str
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_a_recipe_resolves_to_a_plan(name: str, store_folder: Path, tmp_path: Path) -> None:
     """The real steps and batch, with a tiny model: its time is then soon found."""
-    small = [word for assignment in TINY[:4] for word in ("--set", assignment)]
+    small = [word for assignment in (*TINY[:4], *GIVEN.get(name, [])) for word in ("--set", assignment)]
     plan = command(store_folder, tmp_path / "run", "--config", name, "--model", preset_for(name), "--dry-run", *small)
     written = tomllib.loads((SHIPPED / f"{name}.toml").read_text(encoding="utf-8"))
     assert plan["steps"] == written["train"]["steps"]
@@ -84,7 +86,8 @@ def test_a_recipe_resolves_to_a_plan(name: str, store_folder: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_a_recipe_trains_at_its_own_settings_with_a_tiny_model(name: str, store: TokenStore, tmp_path: Path) -> None:
-    settings = read_settings(PretrainSettings, file=locate_recipe(name), assignments=TINY)
+    given = [*TINY, *GIVEN.get(name, [])]
+    settings = read_settings(PretrainSettings, file=locate_recipe(name), assignments=given)
     result = pretrain(store, preset_for(name), tmp_path, settings=settings)
     assert isinstance(result, Pretrained)
     assert result.trained.state.step == 5

@@ -37,11 +37,20 @@ def finetune(
     retry: Annotated[
         bool, typer.Option("--retry", help="Start a run that learns nothing again: half the rate, another seed.")
     ] = False,
+    adapt: Annotated[
+        bool, typer.Option("--adapt", help="First train masked words on the task's own texts, into OUT-adapted.")
+    ] = False,
+    adapt_on: Annotated[
+        list[Path] | None, typer.Option(help="Further text for --adapt, without labels: .txt .jsonl .parquet.")
+    ] = None,
     processes: Annotated[int, typer.Option(min=1, help=PROCESSES_HELP)] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Tune a model for a task: GLUE, SQuAD, RACE, or your own labelled data."""
+    adapt = adapt or bool(adapt_on)
+    if adapt and processes > 1:
+        raise UsageError(f"--adapt is for one process: adapt first, then tune {out}-adapted with --processes")
     if processes > 1:
         run_in_processes(processes)
     from albert import finetune as stage
@@ -54,6 +63,22 @@ def finetune(
         data, task=task, dev=dev, test=test, columns=parse_columns(columns or []), **settings.data.model_dump()
     )
     opened = open_data(request)
+    if adapt and not dry_run:
+        from albert.adapt import adapt as adapted
+
+        with progress_line("adapting") as show:
+            model = str(
+                adapted(
+                    opened,
+                    model,
+                    out,
+                    settings=settings.adapt,
+                    more=adapt_on or [],
+                    seed=settings.train.seed,
+                    observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
+                    tell=show.say,
+                )
+            )
     with progress_line("fine-tuning") as show:
         result = stage.finetune(
             opened,

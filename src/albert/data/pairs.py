@@ -5,7 +5,8 @@ nsp: half of the pairs have a B from another document, chosen in the index; 0 = 
 none: the pairs of sop, all in order and without a label, so that Table 5 compares losses and nothing else.
 No label is -1. A share of the pairs may be made to overlap, whatever the objective but nsp: half a chunk and the same
 half moved on a little, without a label. What is hidden in one segment then mostly stands in the other, and a model
-learns to look there: to compare two texts, which ordinary text teaches a small model late. Legend: B samples, T tokens.
+learns to look there: to compare two texts, which ordinary text teaches a small model late. Another share may be
+one segment, as single texts are when a model is used. Legend: B samples, T tokens.
 """
 
 from __future__ import annotations
@@ -81,6 +82,12 @@ def make_pairs(reader: TokenReader, rows: Rows, *, keys: Words, pieces: Pieces, 
         other_start = np.where(overlaps, moved, other_start)
         swapped = np.where(overlaps, uniform(keys, Purpose.OVERLAP, 2) < 0.5, swapped)
         labels = np.where(overlaps, NO_LABEL, labels)
+        paired = paired & ~overlaps  # an overlapping pair stays one
+    if settings.alone:
+        alone = paired & (uniform(keys, Purpose.ALONE) < settings.alone)
+        length = np.where(alone, length + other_length, length)
+        other_length = np.where(alone, 0, other_length)
+        swapped, labels = swapped & ~alone, np.where(alone, NO_LABEL, labels)
     start, other_start = np.where(swapped, (other_start, start), (start, other_start))
     length, other_length = np.where(swapped, (other_length, length), (length, other_length))
     return _lay_out(reader, (start, length), (other_start, other_length), pieces=pieces, labels=labels)

@@ -38,6 +38,7 @@ class Purpose(IntEnum):
     REPLACEMENT = 13  # by which piece
     WORD_CUT = 14  # where a single sentence is cut in two
     OVERLAP = 15  # do the segments have text in common, how much, and which comes first
+    ALONE = 16  # does the text stand alone
 
 
 def mix(numbers: Words) -> Words:

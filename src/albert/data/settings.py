@@ -31,6 +31,7 @@ class PairSettings(Section):
     max_ngram: int = 3  # words of the longest masked span
     max_predictions: int | None = None  # per sequence; the paper's code stops at 20, which is 3.9% at length 512
     overlap: float = 0.0  # share of pairs whose segments have text in common, without a label; not in the paper
+    alone: float = 0.0  # share of pairs that become one segment, without a label; not in the paper
 
     @field_validator("objective", mode="before")
     @classmethod
@@ -49,8 +50,10 @@ class PairSettings(Section):
         limit = self.max_predictions
         _check(limit is None or limit >= 1, "max_predictions", limit, "at least 1, or none for no limit")
         _check(0 <= self.overlap <= 1, "overlap", self.overlap, "0 to 1")
-        if self.overlap and self.objective == "nsp":
-            raise UsageError(f"overlap={self.overlap} is for segments of one document: not with objective='nsp'")
+        _check(0 <= self.alone <= 1, "alone", self.alone, "0 to 1")
+        for name, share in (("overlap", self.overlap), ("alone", self.alone)):
+            if share and self.objective == "nsp":
+                raise UsageError(f"{name}={share} is for segments of one document: not with objective='nsp'")
         return self
 
 

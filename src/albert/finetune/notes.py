@@ -1,4 +1,4 @@
-"""What a user should know of examples and model before hours are spent: texts that are cut, case that is lost."""
+"""What is to be known before hours are spent: how long texts are, how many are cut, what case is lost."""
 
 from __future__ import annotations
 
@@ -11,6 +11,22 @@ from albert.tasks.tagging import Tagging
 from albert.tasks.task import AnyTask, Example
 
 UNCUT = 2**31  # tokens: more than any text has
+LOOKED_AT = 1_000  # texts whose lengths decide how much room all get
+WHOLE = 0.95  # of them are read whole, if the model has the positions
+
+
+def room_for(task: AnyTask, examples: Sequence[Example], start: Start) -> int:
+    """Return the tokens that nearly all training texts need, as far as the model has positions.
+
+    There is no padding, so room that short texts don't need costs nothing. Windows need none.
+    """
+    positions = start.config.max_position_embeddings
+    if task.apart or task.max_length >= positions:
+        return 0
+    roomy: AnyTask = replace(task, max_length=positions)  # type: ignore[type-var]
+    some = examples[:: -(-len(examples) // LOOKED_AT)] if examples else []
+    sizes = sorted(max(len(f.token_ids) for f in roomy.encode(example, start.tokenizer)) for example in some)
+    return sizes[min(len(sizes) - 1, int(WHOLE * len(sizes)))] if sizes else 0
 
 
 def cut_notes(task: AnyTask, examples: Sequence[Example], items: Items, start: Start) -> list[str]:

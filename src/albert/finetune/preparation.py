@@ -9,8 +9,8 @@ from typing import Any
 
 from albert.errors import DataError
 from albert.finetune.job import Items, encode_items
-from albert.finetune.notes import case_notes, cut_notes
-from albert.finetune.rules import resolve, resolve_length, table_row
+from albert.finetune.notes import case_notes, cut_notes, room_for
+from albert.finetune.rules import followed, resolve, resolve_length, table_row
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
 from albert.labelled.request import Opened
@@ -70,6 +70,8 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
     start = Start.find(model)
     row = table_row(name, opened.task, model=model)
     length = resolve_length(settings, opened.task, start.config, row=row)
+    if settings.data.max_length is None and followed(settings, row, start.config) is None:
+        length = max(length, room_for(opened.task, splits.train, start))
     task: AnyTask = replace(opened.task, max_length=length)  # type: ignore[type-var]
     items = encode_items(task, splits.train, start.tokenizer)
     deciding = next(iter(dev.values()))

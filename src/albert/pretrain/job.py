@@ -21,6 +21,7 @@ from albert.model.albert import remove_dropout
 from albert.model.losses import cross_entropy
 from albert.pretrain.held_out import IntrinsicEvaluation
 from albert.pretrain.settings import PretrainSettings, example_settings
+from albert.pretrain.teacher import Lessons
 from albert.train.loop import MicroLoss
 from albert.train.settings import stage_at
 from albert.train.world import World
@@ -55,9 +56,16 @@ class PretrainJob:
     """Masked words and sentence order, for the training loop."""
 
     def __init__(
-        self, model: Albert, store: TokenStore, settings: PretrainSettings, *, world: World, valid: TokenStore | None
+        self,
+        model: Albert,
+        store: TokenStore,
+        settings: PretrainSettings,
+        *,
+        world: World,
+        valid: TokenStore | None,
+        lessons: Lessons | None = None,
     ) -> None:
-        self.model, self._settings, self._world = model, settings, world
+        self.model, self._settings, self._world, self._lessons = model, settings, world, lessons
         self._phases = phases(settings)
         self._streams = [
             BatchStream(store, example_settings(settings, length=phase.length), batch_size=phase.batch_size)
@@ -92,8 +100,8 @@ class PretrainJob:
         return count_micro_batches(self._settings, phase.batch_size, phase.length, processes=self._world.size)
 
     def counts(self, batch: PretrainingBatch) -> list[float]:
-        """Count masked words and labelled pairs."""
-        return [float(batch.masked_positions.size), float((batch.order_labels >= 0).sum())]
+        """Count masked words, labelled pairs and texts."""
+        return [float(batch.masked_positions.size), float((batch.order_labels >= 0).sum()), float(batch.lengths.size)]
 
     def loss(self, batch: PretrainingBatch, *, counts: list[float], step: int) -> MicroLoss:
         """Add the masked-word loss and the order loss, each the mean over the global batch."""
@@ -112,8 +120,13 @@ class PretrainJob:
             "mlm_right": float((logits.detach().argmax(-1) == labels).sum()),
             "mlm_count": float(labels.numel()),
         }
+        total = mlm
+        if self._lessons is not None:
+            taught = self._lessons.loss(batch, encoded, packed, count=counts[2])
+            sums |= {"teacher_loss": taught.item() * counts[2], "teacher_count": float(batch.lengths.size)}
+            total = total + self._settings.teacher.weight * taught
         if counts[1] == 0:
-            return MicroLoss(mlm, sums)
+            return MicroLoss(total, sums)
         order_labels = torch.from_numpy(batch.order_labels).to(device)
         order_logits = self.model.heads["order"](encoded.pooled)
         order = cross_entropy(order_logits, order_labels, count=counts[1])
@@ -123,7 +136,7 @@ class PretrainJob:
             "order_right": float(right.sum()),
             "order_count": float((order_labels >= 0).sum()),
         }
-        return MicroLoss(mlm + order, sums)
+        return MicroLoss(total + order, sums)
 
     def summarise(self, sums: dict[str, float]) -> dict[str, float]:
         """Return losses and accuracies of both objectives."""
@@ -132,6 +145,8 @@ class PretrainJob:
             if count := sums.get(f"{kind}_count"):
                 metrics[f"{kind}_loss"] = sums[f"{kind}_loss"] / count
                 metrics[f"{kind}_accuracy"] = sums[f"{kind}_right"] / count
+        if count := sums.get("teacher_count"):
+            metrics["teacher_loss"] = sums["teacher_loss"] / count
         return metrics
 
     def evaluate(self, step: int) -> dict[str, float]:

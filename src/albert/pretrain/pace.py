@@ -22,6 +22,7 @@ from albert.model import Albert
 from albert.model.accounting import flops_per_token, training_bytes
 from albert.pretrain.job import PretrainJob, count_micro_batches, phases
 from albert.pretrain.settings import PretrainSettings
+from albert.pretrain.teacher import Lessons, open_teacher
 from albert.train.loop import accumulate
 from albert.train.world import World
 
@@ -74,7 +75,11 @@ def measure_pace(
     """
     alone = World(0, 1, world.device)
     plain = settings.model_copy(update={"train": settings.train.model_copy(update={"compile": False})})
-    job = PretrainJob(model.train(), store, plain, world=alone, valid=None)
+    lessons = None
+    if settings.teacher.model:
+        teacher = open_teacher(settings.teacher.model, world.device)
+        lessons = Lessons(teacher, torch.eye(teacher.width, model.config.hidden_size), store.tokenizer)
+    job = PretrainJob(model.train(), store, plain, world=alone, valid=None, lessons=lessons)
     speed, full = _matrix_speed(world.device), mean_length / settings.data.max_length
     stages = _stages(job, settings, processes=world.size)
     budget = BUDGET / len(stages)

@@ -16,7 +16,8 @@ from albert.optim import build_optimizer, learning_rate, warmup
 from albert.pretrain.job import PretrainJob
 from albert.pretrain.plan import Plan, make_plan, with_pace
 from albert.pretrain.settings import PretrainSettings
-from albert.pretrain.start import start_from_ppmi, start_model
+from albert.pretrain.start import start_model, start_words
+from albert.pretrain.teacher import Lessons, open_teacher
 from albert.report.writing import reported
 from albert.train.loop import Progress, Trained, begin_words, train
 from albert.train.run import ADJUSTABLE, own_run
@@ -60,19 +61,21 @@ def pretrain(
         plan = make_plan(network, store, settings, peak=peak, warm=warm, world=world)
         if dry_run:
             return with_pace(plan, network, store, settings, world=world)
+        teacher = open_teacher(settings.teacher.model, world.device) if settings.teacher.model else None
         facts = {
             "stage": "pretrain",
             "model": model,
             "store": store.fingerprint,
             "valid": valid.fingerprint if valid else None,
-        }
+        } | ({"teacher": teacher.fingerprint} if teacher else {})
         asked = settings.model_copy(update={"start_from": None})  # `model` says it
         adjustable = ADJUSTABLE | {"train.eval_every"}  # evaluation chooses nothing here
         with own_run(out, facts, world, settings=asked, adjustable=adjustable) as run, reported(run, world):
             world.wait()
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
-            job = PretrainJob(network, store, settings, world=world, valid=valid)
+            lessons = Lessons.prepare(teacher, store, settings, network, folder=out, world=world) if teacher else None
+            job = PretrainJob(network, store, settings, world=world, valid=valid, lessons=lessons)
             optimizer = build_optimizer(settings.optimizer, network, lr=peak)
 
             def note(progress: Progress) -> None:
@@ -81,8 +84,10 @@ def pretrain(
                 observe(progress)
 
             def begin(step: int) -> None:
-                if step == 0 and settings.model_init.words == "ppmi":
-                    start_from_ppmi(network, store, world)
+                if step == 0 and settings.model_init.words != "random":
+                    start_words(
+                        network, store, world, teacher=teacher if settings.model_init.words == "teacher" else None
+                    )
                 if run:
                     run.resume_metrics(step)
                     tell(f"{out}: {begin_words(step, steps)}")

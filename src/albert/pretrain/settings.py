@@ -34,7 +34,14 @@ class InitSettings(Section):
     """How the embeddings of a new model start."""
 
     positions: Literal["random", "sinusoidal"] = "random"
-    words: Literal["random", "ppmi"] = "random"  # noise, or PPMI vectors counted from the text
+    words: Literal["random", "ppmi", "teacher"] = "random"  # noise, PPMI vectors of the text, those with a teacher's
+
+
+class TeacherSettings(Section):
+    """Whose vectors are learnt beside words and order."""
+
+    model: str | None = None  # a folder: a BERT or an ALBERT whose mean vectors are worth having
+    weight: Annotated[float, Field(gt=0)] = 5.0  # of its loss, where those of words and order have 1
 
 
 class PretrainSettings(Section):
@@ -51,6 +58,7 @@ class PretrainSettings(Section):
     dropout_until: Annotated[float, Field(gt=0, lt=1)] | None = (
         None  # share of the steps; from there on without dropout
     )
+    teacher: TeacherSettings = TeacherSettings()
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
     optimizer: PretrainOptimizer = PretrainOptimizer()

@@ -20,6 +20,7 @@ from albert.model.locate import locate, shipped_models
 from albert.model.presets import full_name, preset
 from albert.model.vocabulary import change_vocabulary
 from albert.pretrain.settings import InitSettings, PretrainSettings
+from albert.pretrain.teacher import Teacher, taught_words
 from albert.tokenizer import Tokenizer
 from albert.train.world import World
 
@@ -31,6 +32,10 @@ CHANGEABLE = {"num_hidden_layers", "hidden_dropout_prob", "attention_probs_dropo
 
 def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Albert:
     """Build a preset for the store's vocabulary, or take up a model folder, at another depth or vocabulary."""
+    if settings.model_init.words == "teacher" and not settings.teacher.model:
+        raise UsageError(
+            "model_init.words='teacher' needs a teacher: --set teacher.model=FOLDER, that of a sentence encoder"
+        )
     longest = settings.data.max_length
     if _is_preset(name):
         changes = {"vocab_size": store.tokenizer.vocab_size} | settings.model
@@ -97,10 +102,14 @@ def _reshaped(model: Albert, changes: dict[str, Any]) -> Albert:
     return other
 
 
-def start_from_ppmi(model: Albert, store: TokenStore, world: World) -> None:
-    """Start the word embeddings from PPMI vectors of the store, the same in every process."""
+def start_words(model: Albert, store: TokenStore, world: World, *, teacher: Teacher | None) -> None:
+    """Start the word embeddings from PPMI vectors of the store, or those and a teacher's, the same in every process."""
     if world.is_first:
         log.info("word embeddings: counting which pieces stand near each other (PPMI)")
         counted = ppmi_word_vectors(store, model.config.embedding_size)
-        init_words(model, torch.from_numpy(counted.vectors), torch.from_numpy(counted.frequencies))
+        vectors = torch.from_numpy(counted.vectors)
+        if teacher is not None:
+            log.info("word embeddings: asking the teacher for a vector of every piece")
+            vectors = taught_words(teacher, store.tokenizer, vectors)
+        init_words(model, vectors, torch.from_numpy(counted.frequencies))
     world.share(model)

@@ -1,0 +1,207 @@
+"""Pre-training with a teacher: its vectors, what is learnt from them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional as F
+
+from albert.batch import PretrainingBatch, pack
+from albert.data.store import TokenStore
+from albert.errors import AlbertError, UsageError
+from albert.model import Packed, new_model
+from albert.model.config import AlbertConfig
+from albert.model.folder import save_model
+from albert.pretrain import Pretrained, pretrain
+from albert.pretrain.settings import PretrainSettings
+from albert.pretrain.teacher import LONGEST, Lessons, Segments, Teacher, open_teacher, taught_words
+from albert.settings import read_settings
+from albert.train.checkpoint import newest_intact
+from albert.train.loop import Progress
+
+SMALL = {
+    "model.embedding_size": 16, "model.hidden_size": 32, "model.num_attention_heads": 2, "model.intermediate_size": 64,
+    "model.num_hidden_layers": 2, "data.max_length": 64, "train.steps": 12, "train.batch_size": 8, "train.log_every": 2,
+    "train.save_every": 4, "train.eval_every": 100, "optimizer.warmup_steps": 2, "optimizer.lr": 0.01,
+}  # fmt: skip
+CPU = torch.device("cpu")
+
+
+def settings(**changes: Any) -> PretrainSettings:
+    return read_settings(
+        PretrainSettings, defaults=SMALL | {name.replace("__", "."): value for name, value in changes.items()}
+    )
+
+
+@pytest.fixture(autouse=True)
+def few_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find directions from few texts, and spend next to no time on measuring time."""
+    monkeypatch.setattr("albert.pretrain.teacher.SAMPLE", 64)
+    monkeypatch.setattr("albert.pretrain.pace.BUDGET", 0.2)
+
+
+@pytest.fixture(scope="session")
+def albert_teacher(store_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Write an ALBERT with large random weights: texts of other words have other vectors."""
+    store = TokenStore.open(store_folder)
+    config = AlbertConfig(
+        vocab_size=store.tokenizer.vocab_size, embedding_size=24, hidden_size=48, num_hidden_layers=2,
+        num_attention_heads=2, intermediate_size=64, max_position_embeddings=80, initializer_range=0.2,
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("teacher") / "albert"
+    save_model(new_model(config, seed=3), folder, tokenizer=store.tokenizer)
+    return str(folder)
+
+
+def taught(store: TokenStore, out: Path, teacher: str, **changes: Any) -> Pretrained:
+    result = pretrain(store, "tiny", out, settings=settings(teacher__model=teacher, **changes))
+    assert isinstance(result, Pretrained)
+    return result
+
+
+def final(out: Path) -> dict[str, torch.Tensor]:
+    path = newest_intact(out / "checkpoints")
+    assert path is not None
+    return load_file(path / "weights.safetensors")
+
+
+def test_segments_are_unmasked_and_know_their_texts() -> None:
+    batch = PretrainingBatch(
+        token_ids=np.array([2, 4, 11, 3, 4, 3, 2, 12, 3]),
+        segment_ids=np.array([0, 0, 0, 0, 1, 1, 0, 0, 0]),
+        lengths=np.array([6, 3]),
+        masked_positions=np.array([1, 4]),
+        masked_labels=np.array([10, 20]),
+        order_labels=np.array([0, -1]),
+    )
+    found = Segments.of(batch)
+    assert found.pieces == [[2, 10, 11, 3], [20, 3], [2, 12, 3]]
+    assert found.of_token.tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 2]
+    assert found.text.tolist() == [0, 0, 1]
+    assert batch.token_ids[1] == 4, "the batch itself stays masked"
+
+
+def test_vectors_do_not_depend_on_the_other_texts(albert_teacher: str) -> None:
+    teacher = open_teacher(albert_teacher, CPU)
+    texts = ["the cat sat on the old ship.", "rain", "her sister wrote a long letter to nobody " * 40, "coal and bread"]
+    together = teacher.vectors(texts)
+    assert torch.allclose(together.norm(dim=1), torch.ones(4), atol=1e-5)
+    for text, vector in zip(texts, together, strict=True):
+        torch.testing.assert_close(teacher.vectors([text])[0], vector, rtol=0, atol=1e-5)
+
+
+def test_a_bert_teacher_gives_the_vectors_of_sentence_transformers(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "rain", "##y", "old", "."]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    tokenizer = transformers.BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt"))
+    folder = tmp_path / "bert"
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(1)
+    config = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        initializer_range=0.3,
+    )  # fmt: skip
+    oracle = transformers.BertModel(config).eval()
+    oracle.save_pretrained(folder)
+    texts = ["The cat sat.", "rainy old cat", "the " * 300]
+    asked = tokenizer(texts, padding=True, truncation=True, max_length=LONGEST, return_tensors="pt")
+    with torch.no_grad():
+        states, mask = oracle(**asked).last_hidden_state, asked["attention_mask"].unsqueeze(-1)
+    expected = F.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
+    torch.testing.assert_close(open_teacher(str(folder), CPU).vectors(texts), expected, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_student_that_says_what_its_teacher_says_has_no_loss(albert_teacher: str, store: TokenStore) -> None:
+    teacher = open_teacher(albert_teacher, CPU)
+    ids = store.tokenizer.encode("the cat sat on the ship.")
+    text = [store.tokenizer.cls_id, *ids, store.tokenizer.sep_id]
+    plain, none = pack([text]), np.array([], dtype=np.int64)
+    batch = PretrainingBatch(plain.token_ids, plain.segment_ids, plain.lengths, none, none, np.array([-1]))
+    packed = Packed.from_batch(batch)
+    encoded, turn = teacher.model.encoder(packed), torch.linalg.qr(torch.randn(48, 48))[0]
+    lessons = Lessons(teacher, torch.eye(48), store.tokenizer)
+    half = 1 - F.cosine_similarity(encoded.states[:1], encoded.states.mean(0, keepdim=True)).item()
+    assert lessons.loss(batch, encoded, packed, count=1).item() == pytest.approx(half / 2, abs=1e-5), "[CLS] alone"
+    assert lessons.loss(batch, encoded, packed, count=2).item() == pytest.approx(half / 4, abs=1e-5)
+    assert Lessons(teacher, turn, store.tokenizer).loss(batch, encoded, packed, count=1).item() > half / 2 + 0.1
+
+
+def test_a_student_learns_from_its_teacher_and_resumes_bit_for_bit(
+    albert_teacher: str, store: TokenStore, tmp_path: Path
+) -> None:
+    changes = {"train__steps": 60, "model_init__words": "teacher", "data__alone": 0.3, "data__overlap": 0.2}
+    taught(store, tmp_path / "whole", albert_teacher, **changes)
+    lines = [json.loads(line) for line in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
+    losses = [line["teacher_loss"] for line in lines if "teacher_loss" in line]
+    assert losses[-1] < 0.6 * losses[0]
+
+    def stop(progress: Progress) -> None:
+        if progress.step >= 22:
+            raise KeyboardInterrupt
+
+    asked = settings(teacher__model=albert_teacher, **changes)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(store, "tiny", tmp_path / "cut", settings=asked, observe=stop)
+    assert taught(store, tmp_path / "cut", albert_teacher, **changes).trained.resumed_from == 20
+    first, second = final(tmp_path / "whole"), final(tmp_path / "cut")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_the_plan_counts_the_teacher(albert_teacher: str, store: TokenStore, tmp_path: Path) -> None:
+    plan = pretrain(store, "tiny", tmp_path / "run", settings=settings(teacher__model=albert_teacher), dry_run=True)
+    assert not isinstance(plan, Pretrained)
+    assert not (tmp_path / "run").exists()
+
+
+def test_words_of_one_meaning_to_the_teacher_start_alike(store: TokenStore) -> None:
+    class Meanings(Teacher):
+        width = 3  # type: ignore[assignment]
+
+        def __init__(self) -> None:
+            pass
+
+        def vectors(self, texts: Any) -> torch.Tensor:
+            kinds = [{"cat": 0, "dog": 0, "rain": 1, "winter": 1}.get(text, 2) for text in texts]
+            return torch.eye(3)[torch.tensor(kinds)]
+
+    tokenizer = store.tokenizer
+    counted = torch.randn(tokenizer.vocab_size, 16, generator=torch.Generator().manual_seed(0))
+    unseen = tokenizer.vocab_size - 1
+    counted[unseen] = 0
+    words = taught_words(Meanings(), tokenizer, counted)
+    cat, dog, rain = (words[tokenizer.encode(word)[0]] for word in ("cat", "dog", "rain"))
+    assert words.shape == counted.shape
+    assert F.cosine_similarity(cat, dog, dim=0) > F.cosine_similarity(cat, rain, dim=0) + 0.5
+    assert not words[unseen].any()
+
+
+def test_another_teacher_is_another_run(albert_teacher: str, store: TokenStore, tmp_path: Path) -> None:
+    taught(store, tmp_path / "run", albert_teacher)
+    weights = Path(albert_teacher) / "model.safetensors"
+    kept = weights.read_bytes()
+    try:
+        weights.write_bytes(kept[:-4] + b"\0\0\0\0")
+        with pytest.raises(UsageError, match="teacher"):
+            taught(store, tmp_path / "run", albert_teacher)
+    finally:
+        weights.write_bytes(kept)
+
+
+def test_what_is_missing_is_named(store: TokenStore, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"set teacher\.model"):
+        pretrain(store, "tiny", tmp_path / "run", settings=settings(model_init__words="teacher"))
+    with pytest.raises(AlbertError, match="nowhere"):
+        taught(store, tmp_path / "run", str(tmp_path / "nowhere"))
+    bert = tmp_path / "bert"
+    bert.mkdir()
+    (bert / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(AlbertError, match=r"tokenizer\.json"):
+        taught(store, tmp_path / "run", str(bert))
