@@ -67,7 +67,8 @@ def test_the_last_depth_says_what_the_model_says(server: Running, folders: dict[
         shown = json.dumps([said.get("answer"), said.get("blanks"), said.get("words")])
         assert len(chart["decisions"]) == 3
         assert verb == "tag" or chart["decisions"][-1].split(": ")[-1] in shown
-    assert server.refusal("/depth", verb="predict", request={"inputs": [["a"], ["b"]]})[0] in (200, 422)
+    assert server.refusal("/depth", verb="predict", request={"inputs": [["a"], ["b"]]}) == (422, "Validation")
+    assert server.refusal("/depth", verb="predict", request={"inputs": []}) == (422, "Validation")
     assert server.refusal("/depth", verb="tag", request={"inputs": ["a", "b"]}) == (422, "Validation")
     assert server.refusal("/depth", verb="tag", request={}) == (422, "Validation")
     assert server.refusal("/models/plain/depth", verb="tag", request={"inputs": "a"}) == (424, "Backend")

@@ -70,7 +70,8 @@ def _single(served: Served, body: DepthRequest) -> tuple[Lane, Sequence[Example]
                 given: tuple[Any, ...] = (text,)
                 lane: Lane | None = served.filling(GUESSES) if "fill" in served.abilities else None
             case "predict":
-                given = pairs_of(PredictRequest.model_validate(body.request).inputs)[0][0]
+                pairs, single = pairs_of(PredictRequest.model_validate(body.request).inputs)
+                given = pairs[0] if single else (pairs,)
                 lane = served.lane("classify")
             case _:
                 kind = OWN[body.verb]
