@@ -117,7 +117,7 @@ def children(pid: int) -> list[int]:
             "--batch-tokens 100 is less than the longest sequence of tiny-en (512)",
         ),
         (["no-such-model"], 4, "no such model folder"),
-        (["tiny-en", "--set", "max_bodi=3"], 2, "did you mean 'max_body'"),
+        (["tiny-en", "--set", "max_inptus=3"], 2, "did you mean 'max_inputs'"),
         (["tiny-en", "--set", "queue_tokens=5"], 2, "is less than batch_tokens"),
     ],
 )
