@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 comma := ,
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check bench bench-inference soak test-tf test-cluster test-engines test-oracle tiny-en learning lock clean
+.PHONY: help setup demo test check bench bench-inference soak test-tf test-cluster test-engines test-oracle test-browser tiny-en learning lock clean
 
 help:  ## list the targets
 	@echo 'albert-lite: from a folder of text to a small encoder in production'; echo
@@ -73,6 +73,9 @@ test-cluster: .venv-ray/.ready  ## building a store, and a study, on a two-node 
 
 test-engines: .venv-openvino/.ready  ## every engine and export, OpenVINO's too
 	@.venv-openvino/bin/python -m pytest tests/inference/test_engines.py tests/export
+
+test-browser: setup  ## the server's page in a real browser (Chromium)
+	@$(BIN)/python -m pytest -m browser tests/serve
 
 test-oracle: .venv-oracle/.ready setup  ## token ids against transformers 4's slow tokenizer on all of the real data
 	@.venv-oracle/bin/python tests/tokenizer/record_oracle.py

@@ -28,6 +28,7 @@ from albert.cli import (
     predict,
     pretrain,
     report,
+    serve,
     study,
     tokenizer,
 )
@@ -54,6 +55,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("embed")(embed.embed)
 app.command("search")(embed.search)
+app.command("serve")(serve.serve)
 app.add_typer(export.app, name="export")
 app.command("convert")(convert.convert)
 app.add_typer(study.app, name="study")

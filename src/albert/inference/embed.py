@@ -40,7 +40,11 @@ class Embed:
                 return []
             where = f"{example.place}: " if example.place else ""
             raise DataError(f"{where}the text is empty, and nothing has no vector: fill it in or leave it out")
-        ids, room = tokenizer.encode(example.text), self.max_length - 2
+        return self.windows(tokenizer.encode(example.text), tokenizer)
+
+    def windows(self, ids: Sequence[int], tokenizer: Tokenizer) -> list[Feature]:
+        """Turn the ids of a text into windows."""
+        room = self.max_length - 2
         ids = ids[:room] if self.cut else ids
         windows = window_spans(len(ids), room=room, stride=room, overlap=0)
         return [Feature(*join_segments(tokenizer, ids[window.start : window.end])) for window in windows]

@@ -48,7 +48,7 @@ class Predictor:
     """An engine and its tokenizer, ready to decide examples of any task whose head the model has."""
 
     def __init__(self, engine: Engine, tokenizer: Tokenizer, *, batch_tokens: int = BATCH_TOKENS) -> None:
-        self.engine, self.tokenizer, self._batch_tokens = engine, tokenizer, batch_tokens
+        self.engine, self.tokenizer, self.batch_tokens = engine, tokenizer, batch_tokens
 
     def predict(
         self, task: Decides[ExampleT, FeatureT, PredictionT], examples: Iterable[ExampleT], *, window: int = WINDOW
@@ -76,7 +76,7 @@ class Predictor:
     def _run(self, task: Decides[Any, FeatureT, Any], features: Sequence[FeatureT]) -> list[Any]:
         """Compute the outputs of some sequences, each at its place."""
         outputs: list[Any] = [None] * len(features)
-        for chosen in length_batches(features, tokens=self._batch_tokens):
+        for chosen in length_batches(features, tokens=self.batch_tokens):
             own = [features[i] for i in chosen]
             said = self.engine.run(batch_of(own), task.wanted(own))
             for place, feature, about in zip(chosen, own, said, strict=True):

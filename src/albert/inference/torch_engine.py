@@ -39,7 +39,16 @@ class TorchEngine:
         """Return what the wanted heads say of each text."""
         packed = Packed.from_batch(batch, self.model.device)
         first = all(positions == "class" for positions in wanted.values()) and not self.config.is_relaxed
-        states = self.states(packed, first=first)
+        return self._said(self.states(packed, first=first), packed, wanted, first=first)
+
+    @torch.inference_mode()
+    def run_layers(self, batch: Batch, wanted: Wanted) -> list[list[Said]]:
+        """Return for every layer what the wanted heads would say of each text, were it the last."""
+        packed = Packed.from_batch(batch, self.model.device)
+        layers = self.model(packed, all_layers=True).layers
+        return [self._said(states, packed, wanted, first=False) for states in layers]
+
+    def _said(self, states: Tensor, packed: Packed, wanted: Wanted, *, first: bool) -> list[Said]:
         said = {head: self._say(head, states, packed, positions, first) for head, positions in wanted.items()}
         return [dict(zip(said, own, strict=True)) for own in zip(*said.values(), strict=True)]
 

@@ -1,0 +1,1 @@
+"""Models over HTTP, by the one predictor: the routes of text-embeddings-inference and OpenAI's embeddings, and ours."""

@@ -1,0 +1,141 @@
+"""From what a request holds to sequences for the queue: texts, token ids, pairs; what is too long is cut and marked.
+
+`truncate` as text-embeddings-inference has it: true cuts, false refuses; where nothing is said, the text is read as
+`albert predict` and `albert embed` read it (in windows, or cut where the model was trained so). Token ids are taken as
+they are, with or without [CLS] and [SEP] around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from albert.errors import AlbertError, DataError
+from albert.inference.embed import Embed
+from albert.inference.fill import PlainText
+from albert.serve.batching import Item
+from albert.serve.refusals import empty, invalid, untokenizable
+from albert.serve.served import Served
+from albert.tasks.choice import QUESTION_TOKENS, ChoiceExample
+from albert.tasks.classification import TextExample, TextFeature
+from albert.tasks.span import QuestionExample
+from albert.tasks.task import Example, Feature, join_segments, truncate_pair
+from albert.tasks.windows import Window
+
+Direction = Literal["Left", "Right", "left", "right"]
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """Whether a text that is too long is cut (None: as the model would), and at which end."""
+
+    cut: bool | None = None
+    left: bool = False
+
+
+def encode_texts(
+    served: Served, inputs: Sequence[str | list[int]], truncation: Truncation, *, whole: bool = True
+) -> list[Item]:
+    """Encode texts or ids to embed; not `whole`: in one sequence each."""
+    task = served.embed.task
+    assert isinstance(task, Embed)
+    room = served.max_length - 2
+    items = []
+    for number, given in enumerate(inputs):
+        ids = _ids(served, given, number)
+        cuts = task.cut or not whole if truncation.cut is None else truncation.cut
+        _refuse_long(len(ids), room, number, refused=truncation.cut is False)
+        truncated = len(ids) > room and cuts
+        if truncated:
+            ids = ids[-room:] if truncation.left else ids[:room]
+        features = task.windows(ids, served.tokenizer)
+        items.append(Item(PlainText(""), features, truncated))
+    return items
+
+
+def encode_pairs(served: Served, inputs: Sequence[tuple[str, str | None]], truncation: Truncation) -> list[Item]:
+    """Encode texts or pairs of them to classify, or to score."""
+    task = served.model.task
+    assert task is not None, "the caller has asked whether the model decides about texts"
+    max_length, tokenizer = task.max_length, served.tokenizer
+    items = []
+    for number, (text, pair) in enumerate(inputs):
+        if problem := served.model.pair_problem(given=pair is not None):
+            raise invalid(f"inputs[{number}]: the model {served.name} {problem}")
+        if not text.strip() and not (pair or "").strip():
+            raise empty(f"inputs[{number}] is empty: leave it out")
+        example = TextExample(text, pair)
+        first, second = tokenizer.encode(text), tokenizer.encode(pair) if pair is not None else None
+        room = max_length - (2 if second is None else 3)
+        length = len(first) + len(second or ())
+        _refuse_long(length, room, number, refused=truncation.cut is False)
+        if length > room and truncation.left:
+            cut = _cut_left(first, second, room=room)
+            features: Sequence[Feature] = [TextFeature(*join_segments(tokenizer, *cut), None)]
+        else:
+            features = task.encode(example, tokenizer)
+        items.append(Item(example, features, length > room))
+    return items
+
+
+def encode_examples(served: Served, task: Any, examples: Sequence[Example]) -> list[Item]:
+    """Encode what one of our own verbs was asked."""
+    items = []
+    for number, example in enumerate(examples):
+        try:
+            features = task.encode(example, served.tokenizer)
+        except DataError as problem:
+            raise invalid(f"inputs[{number}]: {problem}") from None
+        except AlbertError as problem:
+            raise untokenizable(f"inputs[{number}]: {problem}") from None
+        items.append(Item(example, features, _is_cut(served, example, features)))
+    return items
+
+
+def _is_cut(served: Served, example: Example, features: Sequence[Feature]) -> bool:
+    """Tell whether something of a question, a passage or a choice was not read."""
+    encode = served.tokenizer.encode
+    if isinstance(example, QuestionExample):
+        window = features[0]
+        assert isinstance(window, Window)
+        return window.first - 2 < len(encode(example.question))
+    if isinstance(example, ChoiceExample):
+        passage = len(encode(example.passage))
+        asked = [sum(feature.segment_ids) - 1 for feature in features]
+        read = [len(f.token_ids) - 3 - n for f, n in zip(features, asked, strict=True)]
+        return min(read) < passage or max(asked) >= QUESTION_TOKENS
+    return False
+
+
+def _ids(served: Served, given: str | list[int], number: int) -> Sequence[int]:
+    tokenizer = served.tokenizer
+    if isinstance(given, str):
+        if not given.strip():
+            raise empty(f"inputs[{number}] is empty, and nothing has no vector: leave it out")
+        return tokenizer.encode(given)
+    if wrong := next((one for one in given if not 0 <= one < tokenizer.vocab_size), None):
+        raise untokenizable(f"inputs[{number}]: token id {wrong}: must be from 0 to {tokenizer.vocab_size - 1}")
+    ids = given[1:] if given[:1] == [tokenizer.cls_id] else given
+    ids = ids[:-1] if ids[-1:] == [tokenizer.sep_id] else ids
+    if not ids:
+        raise empty(f"inputs[{number}] has no tokens: leave it out")
+    return ids
+
+
+def _refuse_long(length: int, room: int, number: int, *, refused: bool) -> None:
+    if refused and length > room:
+        raise untokenizable(
+            f"inputs[{number}] has {length:,} tokens, and the model reads {room} of a text: shorten it, "
+            "or leave `truncate` out"
+        )
+
+
+def _cut_left(
+    first: Sequence[int], second: Sequence[int] | None, *, room: int
+) -> tuple[Sequence[int], Sequence[int] | None]:
+    """Cut one or two token lists at their beginnings, as much of each as `truncate_pair` would at their ends."""
+    if second is None:
+        return first[-room:], None
+    kept, other = truncate_pair(first[::-1], second[::-1], room=room)
+    return kept[::-1], other[::-1]

@@ -1,0 +1,100 @@
+// The page: choose a model and what to do, ask, look at the result. Everything comes from this server.
+
+import { make, tabs } from './dom.js';
+import { showDepth } from './depth.js';
+import { VERBS, verbsOf } from './verbs.js';
+
+const at = (id) => document.getElementById(id);
+const state = { models: [], model: null, verb: null, key: sessionStorage.getItem('key') ?? '', asked: 0, kept: {} };
+
+async function call(path, body) {
+  const headers = { ...(body ? { 'Content-Type': 'application/json' } : {}), ...(state.key ? { Authorization: `Bearer ${state.key}` } : {}) };
+  const response = await fetch(path, { method: body ? 'POST' : 'GET', headers, body: body && JSON.stringify(body) });
+  if (response.status === 401) at('key').hidden = false;
+  const value = await response.json();
+  if (!response.ok) throw new Error(value.error ?? value.message ?? `status ${response.status}`);
+  return { value, headers: response.headers };
+}
+
+function chooseModel(name) {
+  state.model = state.models.find((one) => one.model_id === name);
+  const { task, layers, width, max_input_length: longest } = state.model;
+  tabs(at('models'), state.models.map((one) => [one.model_id, one.model_id]), name, chooseModel);
+  at('models').hidden = state.models.length < 2;
+  at('about').textContent = `${name}: ${task ?? 'not tuned for a task'}, ${layers} passes, ${width} wide, ${longest} tokens`;
+  const verbs = verbsOf(state.model);
+  chooseVerb(verbs.includes(state.verb) ? state.verb : verbs[0]);
+}
+
+function chooseVerb(verb) {
+  state.verb = verb;
+  state.asked += 1; // an answer that is still on its way belongs to another question
+  tabs(at('verbs'), verbsOf(state.model).map((name) => [name, VERBS[name].label]), verb, chooseVerb);
+  const fields = VERBS[verb].fields(state.model).flatMap(({ name, label, value, tall }) => {
+    const kept = state.kept[`${verb}.${name}`] ?? value;
+    const field = make(tall ? 'textarea' : 'input', { id: `field-${name}`, name, spellcheck: 'false', ...(tall ? {} : { type: 'text' }) });
+    field.value = kept;
+    if (tall) field.rows = Math.min(10, Math.max(3, kept.split('\n').length + 1));
+    field.addEventListener('input', () => { state.kept[`${verb}.${name}`] = field.value; });
+    return [make('label', { for: `field-${name}` }, label), field];
+  });
+  at('ask').replaceChildren(...fields, make('div', { class: 'row' }, make('button', { type: 'submit' }, 'Ask'), make('span', { class: 'soft' }, 'Ctrl + Enter')));
+  clear();
+}
+
+function clear() {
+  at('result').replaceChildren();
+  at('depth').hidden = true;
+  at('problem').textContent = '';
+  at('timing').textContent = '';
+}
+
+async function ask(event) {
+  event.preventDefault();
+  const verb = VERBS[state.verb], name = state.verb, base = `/models/${encodeURIComponent(state.model.model_id)}`;
+  const given = Object.fromEntries([...at('ask').querySelectorAll('[name]')].map((field) => [field.name, field.value]));
+  const body = verb.body(given), number = (state.asked += 1), button = at('ask').querySelector('button');
+  clear();
+  button.disabled = true;
+  try {
+    const began = performance.now();
+    const { value, headers } = await call(`${base}/${verb.route}`, body);
+    const took = performance.now() - began;
+    if (number !== state.asked) return;
+    at('result').replaceChildren(...verb.show(value, given, state.model).filter((child) => child !== null));
+    const part = (header) => `${Number(headers.get(header)).toFixed(1)} ms`;
+    const cut = Number(headers.get('x-truncated')) > 0 ? '; too long, and cut' : '';
+    at('timing').textContent = `${took.toFixed(0)} ms in all: ${part('x-inference-time')} in the model, ${part('x-queue-time')} in the queue; ${headers.get('x-compute-tokens')} tokens${cut}`;
+    if (verb.depth && state.model.depth) {
+      const depths = await call(`${base}/depth`, { verb: name === 'search' ? 'similarity' : name, request: body });
+      if (number === state.asked) showDepth(at('depth'), depths.value);
+    }
+  } catch (problem) {
+    if (number === state.asked) at('problem').textContent = problem.message;
+  } finally {
+    button.disabled = false;
+  }
+}
+
+async function start() {
+  at('problem').textContent = '';
+  try {
+    state.models = (await call('/models')).value;
+    at('key').hidden = true;
+    chooseModel(state.models[0].model_id);
+  } catch (problem) {
+    at('problem').textContent = problem.message;
+  }
+}
+
+at('ask').addEventListener('submit', ask);
+at('key').addEventListener('submit', (event) => {
+  event.preventDefault();
+  state.key = at('key-field').value;
+  sessionStorage.setItem('key', state.key);
+  start();
+});
+document.addEventListener('keydown', (event) => {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) at('ask').requestSubmit();
+});
+start();

@@ -1,0 +1,231 @@
+"""What stands before the routes: hosts, keys, forms, sizes, depths and deadlines; and what is logged."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import logging
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from albert.serve.logs import JsonLines
+from servers import Running, Start
+
+BODY = {"inputs": "the old harbour"}
+
+
+def request(body: bytes, *headers: str, path: str = "/embed", length: int | None = None) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Connection: close"]
+    lines += [f"Content-Length: {len(body) if length is None else length}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+CHUNKED = request(b"", "Transfer-Encoding: chunked").replace(b"Content-Length: 0\r\n", b"")
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:8080", 200),
+        ("127.0.0.1:80", 200),
+        ("[::1]:8080", 200),
+        ("192.168.1.7", 200),
+        ("evil.example", 421),
+        ("evil.example:8080", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("", 421),
+    ],
+)
+def test_only_our_own_names_and_addresses_are_answered(server: Running, host: str, expected: int) -> None:
+    answer = server.ask("GET", "/ping", Host=host)
+    assert answer.status == expected
+    if expected == 421:
+        assert "--allow-host" in answer.body["error"]
+
+
+def test_names_and_sites_can_be_allowed(start: Start) -> None:
+    server = start(hosts=("search.internal",), cors_origins=("https://good.example",))
+    assert server.ask("GET", "/ping", Host="search.internal:80").status == 200
+    assert server.ask("GET", "/ping", Host="other.internal").status == 421
+    allowed = server.ask("POST", "/embed", BODY, Origin="https://good.example")
+    assert allowed.headers["access-control-allow-origin"] == "https://good.example"
+    assert "access-control-allow-origin" not in server.ask("POST", "/embed", BODY, Origin="https://bad.example").headers
+
+
+def test_other_sites_get_no_permission(server: Running) -> None:
+    answer = server.ask("POST", "/embed", BODY, Origin="https://bad.example")
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    preflight = server.ask("OPTIONS", "/embed", Origin="https://bad.example", Access_Control_Request_Method="POST")
+    assert preflight.status == 405
+
+
+def test_a_key_is_asked_for_everywhere_but_at_probes(start: Start) -> None:
+    server = start(api_keys=("sesame", "другой"))
+    for given in (
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "sesame"},
+        {"Authorization": "Basic sesame"},
+    ):
+        assert server.ask("POST", "/embed", BODY, **given).status == 401
+        assert server.ask("GET", "/metrics", **given).status == 401
+        assert server.ask("GET", "/info", **given).status == 401
+    assert server.ask("POST", "/embed", BODY, Authorization="Bearer sesame").status == 200
+    assert server.ask("POST", "/embed", BODY, Authorization="bearer sesame").status == 200
+    assert [server.ask("GET", path).status for path in ("/ping", "/health")] == [200, 200]
+    assert "sesame" not in repr(server.service.settings)
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (request(b"x" * 3000), 413),
+        (request(b"{}", length=10**15), 413),
+        (request(b"{}", length=10**30), (400, 413)),
+        (CHUNKED + b"fff\r\n" + b"x" * 4095, 413),
+        (request(b"[" * 1900), 422),
+        (request(b'{"a":' * 380), 422),
+        (request(b'{"inputs": NaN}'), 422),
+        (request(b'{"inputs": "\\ud800"}'), 422),
+        (request(b'{"inputs": "\xff"}'), 422),
+        (request(b"not json"), 422),
+        (request(b""), 422),
+        (request(b"[]"), 422),
+        (request(b"null"), 422),
+        (request(gzip.compress(b"0" * 1_000_000), "Content-Encoding: gzip"), 415),
+        (request(b"{}").replace(b"application/json", b"text/plain"), 415),
+        (request(b"{}").replace(b"application/json", b"application/x-www-form-urlencoded"), 415),
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000, 400),
+        (request(b"{}", path="/" + "a" * 5000), 404),
+        (request(b"{}", path="/%ff%00"), 404),
+        (request(b"{}").replace(b"POST", b"BREW"), (400, 405)),
+    ],
+)  # fmt: skip
+def test_a_bad_request_is_refused_at_once(small: Running, sent: bytes, expected: object) -> None:
+    found = status(small.raw(sent, seconds=10))
+    assert found in (expected if isinstance(expected, tuple) else (expected,))
+
+
+@pytest.fixture(scope="module")
+def small(folders: dict[str, str]) -> object:
+    """Serve with small limits."""
+    from servers import serving
+
+    with serving({"plain": folders["plain"]}, max_body=2000, max_inputs=3, max_numbers=200) as running:
+        yield running
+
+
+def test_lists_and_answers_have_limits(small: Running) -> None:
+    assert small.refusal("/embed", inputs=["a"] * 4) == (413, "Validation")
+    assert small.ask("POST", "/embed", {"inputs": ["a"] * 3}).status == 200
+    assert small.refusal("/embed_all", inputs=["the old harbour was quiet"] * 3) == (413, "Validation")
+
+
+def test_json_100_000_deep_is_refused(server: Running) -> None:
+    assert status(server.raw(request(b"[" * 100_000, "X: y"))) == 422
+    assert status(server.raw(request(b'{"inputs":' * 100_000))) == 422
+
+
+def test_slow_headers_slow_bodies_and_silence_are_closed_and_others_unharmed(start: Start) -> None:
+    server = start(header_timeout=0.5, body_timeout=0.5)
+    sent = [b"", b"POST /embed HTT", b"POST /embed HTTP/1.1\r\nHost: localhost\r\n", request(b"{}", length=50)]
+    slow = []
+    for text in sent * 5:
+        one = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+        one.sendall(text)
+        slow.append((text, one))
+    assert server.ask("POST", "/embed", BODY).status == 200
+    for text, one in slow:
+        answer = one.recv(65536)  # the server ends it; the test's own deadline would raise
+        assert (status(answer) == 408) if text == sent[-1] else (answer == b"")
+        one.close()
+    assert server.service.running == 0
+    assert server.ask("POST", "/embed", BODY).status == 200
+
+
+def test_line_ends_between_requests_do_not_hold_a_connection(start: Start) -> None:
+    server = start(header_timeout=0.5)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as one:
+        one.sendall(b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200 OK" in one.recv(65536)
+        one.sendall(b"\r\n")
+        assert one.recv(65536) == b""
+
+
+def test_a_client_that_leaves_takes_its_request_out_of_the_queue(start: Start, texts: list[str]) -> None:
+    server = start(batch_tokens=64)
+    batcher = server.service.batcher
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as one:
+            one.sendall(request(json.dumps({"inputs": texts * 10}).encode()))
+            end = time.monotonic() + 30
+            while not batcher.queued_tokens and time.monotonic() < end:
+                time.sleep(0.005)
+    end = time.monotonic() + 60
+    while (batcher.queued_tokens or server.service.running) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert (batcher.queued_tokens, server.service.running) == (0, 0)
+    assert 'te_request_failure{err="canceled"} 3.0' in server.ask("GET", "/metrics").body.decode()
+
+
+def test_too_many_at_once_get_429_with_a_time_to_try_again(start: Start, texts: list[str]) -> None:
+    server = start(max_concurrent_requests=1, batch_wait=0.3)
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda text: server.ask("POST", "/embed", {"inputs": text}), texts[:8]))
+    assert {one.status for one in done} == {200, 429}
+    refused = next(one for one in done if one.status == 429)
+    assert (refused.headers["retry-after"], refused.body["error_type"]) == ("1", "Overloaded")
+    assert server.ask("POST", "/embed", BODY).status == 200
+
+
+def test_readiness_is_lost_when_the_model_gives_another_answer(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = start()
+    served = server.service.models.served["plain"]
+    assert server.ask("GET", "/health").status == 200
+    monkeypatch.setattr(served, "_known", served._known + 1)
+    server.service.healthy_at = float("-inf")
+    refused = server.ask("GET", "/health")
+    assert (refused.status, refused.body["error_type"]) == (503, "Unhealthy")
+    assert server.ask("GET", "/ping").status == 200
+
+
+def test_logs_are_json_and_hold_neither_texts_nor_keys(start: Start) -> None:
+    server = start(api_keys=("sesame",), access_log=True)
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    logger = logging.getLogger("albert")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        server.ask("POST", "/embed?secret=words", {"inputs": "secret words"}, Authorization="Bearer sesame")
+        server.ask("POST", "/secret/words", {"inputs": "secret words"}, Authorization="Bearer sesame")
+        try:
+            raise ValueError("secret words")
+        except ValueError:
+            logging.getLogger("albert.serve").exception("it failed")
+        end = time.monotonic() + 30
+        while stream.getvalue().count('"request"') < 2 and time.monotonic() < end:  # written after the answer is sent
+            time.sleep(0.01)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    requests = [line for line in lines if line["message"] == "request"]
+    assert [(one["route"], one["status"]) for one in requests] == [("/embed", 200), ("(none)", 404)]
+    assert requests[0]["tokens"] > 2
+    assert [line["exception"] for line in lines if "exception" in line] == ["ValueError"]
+    assert "secret" not in stream.getvalue()
+    assert "sesame" not in stream.getvalue()
