@@ -16,6 +16,8 @@ from albert.errors import DataError, ModelError, UsageError
 from albert.finetune import Finetuned, FinetunePlan, finetune
 from albert.finetune.settings import FinetuneSettings, TuneSettings
 from albert.finetune.start import Start
+from albert.inference.early_exit import EarlyExitEngine
+from albert.inference.model import load
 from albert.inference.predictor import Predictor
 from albert.inference.torch_engine import TorchEngine
 from albert.labelled.request import Opened
@@ -374,3 +376,18 @@ def test_a_bag_of_words_is_fitted_once_for_a_run_folder(
     (out / "bag_of_words.json").write_text(json.dumps(kept | {"data": "other", "score": 0.0}))
     finetune(opened(), str(model_folder), out, settings=chosen, dry_run=True)
     assert len(fitted) == 2, "a score of other data is not taken over"
+
+
+def test_a_model_tuned_for_early_exit_says_so_and_its_texts_may_leave(
+    opened: MakeData, model_folder: Path, settings: MakeSettings, tmp_path: Path
+) -> None:
+    tune(opened(), model_folder, tmp_path / "run", settings(train__steps=20, tune__early_exit=True))
+    model = load(tmp_path / "run", early_exit="patience=1")
+    engine = model.predictor.engine
+    assert isinstance(engine, EarlyExitEngine)
+    assert model.task is not None
+    assert model.task.early_exit
+    assert {decided.label for decided in model.classify(["a lovely ship", "an awful dog"])} <= {"bad", "good"}
+    assert 1 < engine.mean_layers <= 2
+    with pytest.raises(UsageError, match=r"was not tuned for early exit: tune it with `albert finetune --early-exit`"):
+        load(model_folder, early_exit="patience=1")

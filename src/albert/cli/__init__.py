@@ -21,6 +21,7 @@ from albert.cli import (
     doctor,
     embed,
     evaluate,
+    export,
     finetune,
     info,
     plan,
@@ -53,6 +54,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("embed")(embed.embed)
 app.command("search")(embed.search)
+app.add_typer(export.app, name="export")
 app.command("convert")(convert.convert)
 app.add_typer(study.app, name="study")
 app.command("plan")(plan.plan)

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from albert.cli.engine_options import EngineOption, PrecisionOption
 from albert.cli.finetune import parse_columns
 from albert.cli.predict import is_there
 from albert.cli.progress import count_read, counted, progress_line
@@ -28,6 +29,8 @@ def embed(
     columns: Annotated[
         list[str] | None, typer.Option(help="A column by its role: --columns text=body --columns id=key.")
     ] = None,
+    engine: EngineOption = None,
+    precision: PrecisionOption = "fp32",
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Write the vectors of texts, one row per text, in the order of the file."""
@@ -47,7 +50,7 @@ def embed(
     with ExitStack() as stack:
         path = stack.enter_context(as_file(sys.stdin.buffer)) if source == "-" else Path(source)
         check_output("--out", out, path)
-        loaded = load(model)
+        loaded = load(model, engine=engine, precision=precision)
         show = stack.enter_context(progress_line("embedding"))
         total = count_read(read_plain(loaded, path, told, ReadReport()), show)
         for note in line_notes(path, total) if source != "-" else []:

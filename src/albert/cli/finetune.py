@@ -43,6 +43,9 @@ def finetune(
     adapt_on: Annotated[
         list[Path] | None, typer.Option(help="Further text for --adapt, without labels: .txt .jsonl .parquet.")
     ] = None,
+    early_exit: Annotated[
+        bool, typer.Option("--early-exit", help="Train the head on every layer, for `predict --exit`.")
+    ] = False,
     processes: Annotated[int, typer.Option(min=1, help=PROCESSES_HELP)] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
@@ -58,7 +61,8 @@ def finetune(
     from albert.labelled.catalog import DataRequest, open_data
     from albert.settings import read_settings
 
-    settings = read_settings(FinetuneSettings, file=config, assignments=set_ or [])
+    assignments = [*(set_ or []), *(["tune.early_exit=true"] if early_exit else [])]
+    settings = read_settings(FinetuneSettings, file=config, assignments=assignments)
     request = DataRequest(
         data, task=task, dev=dev, test=test, columns=parse_columns(columns or []), **settings.data.model_dump()
     )

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import albert
+from albert.cli.engine_options import EngineOption, ExitOption, LongOption, PrecisionOption
 from albert.cli.finetune import parse_columns
-from albert.cli.progress import count_read, counted, progress_line
-from albert.errors import DataError, UsageError
+from albert.cli.progress import Show, count_read, counted, progress_line
+from albert.errors import DataError, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from albert.inference.model import Model
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 OTHERS = ("fill", "embed")  # what a model can do besides its own task
 A_FILE = re.compile(r"\S+\.(csv|tsv|jsonl?|parquet|txt|conll|iob2?|bio(es)?)(\.(gz|xz|zst))?", re.IGNORECASE)
 MATRIX = ".npy"
+RESUMED = (".jsonl", ".csv", ".tsv")  # what a killed run is taken up in
 TRIED = 64  # inputs of a dry run
 BARS = 20  # characters of a probability's bar
 
@@ -48,6 +51,10 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="File to write: .jsonl, .csv, .tsv, .json, .parquet; vectors: .npy.")
     ] = None,
+    engine: EngineOption = None,
+    precision: PrecisionOption = "fp32",
+    long: LongOption = None,
+    exit_: ExitOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide the first inputs of a file, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -62,7 +69,9 @@ def predict(
         if out.suffix != MATRIX:
             output_format(out)
         check_output("--out", out, path)
-    loaded = load(model)
+    loaded = load(model, engine=engine, precision=precision, early_exit=exit_)
+    if long is not None:
+        loaded.read_long(long)
     what = _what(loaded, task)
     if out is not None and out.suffix == MATRIX and what != "embed":
         raise UsageError(f"--out {out}: {MATRIX} is for vectors (--task embed), this is {what}: use .jsonl or .parquet")
@@ -94,6 +103,11 @@ def predict(
         total = count_read(read(ReadReport()), show)
         for note in line_notes(path, total) if source != "-" else []:
             show.say(f"note: {note}")
+        if out is not None and out.suffix in RESUMED and source != "-" and path.is_file():
+            facts = {"model": loaded.fingerprint, "what": what, "decides": repr(decides), "columns": told}
+            facts |= {"precision": precision, "exit": exit_}
+            _resume(loaded, decides, read(report), out, path, facts, show=show, total=total, json_=json_)
+            return
         results = counted(_results(loaded, decides, read(report), out), show, total=total)
         _finish(results, out, width=loaded.width, one=False, json_=json_)
 
@@ -192,6 +206,36 @@ def _finish(records: Iterator[Any], out: Path | None, *, width: int, one: bool, 
     else:
         for line in lines_of(records, "json" if json_ else "jsonl"):
             sys.stdout.write(line)
+
+
+def _resume(
+    model: Model,
+    decides: Any,
+    examples: Iterable[Any],
+    out: Path,
+    path: Path,
+    facts: dict[str, Any],
+    *,
+    show: Show,
+    total: int,
+    json_: bool,
+) -> None:
+    """Write to a file that a killed run may have begun."""
+    from albert.inference.partial import file_facts, fingerprint_of, partial_output, rows_begun
+    from albert.inference.records import decide_records
+
+    fingerprint = fingerprint_of(version=albert.__version__, input=file_facts(path), out=out.suffix, **facts)
+    try:
+        with partial_output(out, fingerprint) as partial:
+            if partial.rows:
+                print(f"note: going on after {partial.rows:,} rows that an earlier run wrote", file=sys.stderr)
+            records = decide_records(model.predictor, decides, partial.rest(examples))
+            count = partial.write(counted(records, show, total=total - partial.rows))
+    except KeyboardInterrupt:
+        if rows := rows_begun(out):
+            raise Interrupted(f"interrupted: {rows:,} rows are kept, run the same command to go on") from None
+        raise
+    print(json.dumps({"inputs": count, "out": str(out)}) if json_ else f"{count:,} results in {out}")
 
 
 def _shown(record: Record) -> list[str]:

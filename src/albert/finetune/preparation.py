@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from albert.errors import DataError
+from albert.errors import DataError, UsageError
 from albert.finetune.job import Items, encode_items
 from albert.finetune.notes import case_notes, cut_notes, room_for
 from albert.finetune.rules import followed, resolve, resolve_length, table_row
@@ -78,6 +78,10 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
     if settings.data.max_length is None and followed(settings, row, start.config) is None:
         length = max(length, room_for(opened.task, splits.train, start))
     task: AnyTask = replace(opened.task, max_length=length)  # type: ignore[type-var]
+    if settings.tune.early_exit:
+        if task.head != "classifier":
+            raise UsageError(f"tune.early_exit=true: is for classification and regression, this is {task.kind}")
+        task = replace(task, early_exit=True)  # type: ignore[type-var]
     items = encode_items(task, splits.train, start.tokenizer)
     deciding = next(iter(dev.values()))
     resolved = resolve(

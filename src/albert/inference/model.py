@@ -15,14 +15,17 @@ from dataclasses import replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
 import numpy as np
 
-from albert.errors import DataError, ModelError, UsageError
+from albert.errors import DataError, ModelError, UsageError, did_you_mean
 from albert.files import sha256
 from albert.hardware import find_device
+from albert.inference.choose_engine import open_engine
+from albert.inference.early_exit import EarlyExitEngine, ExitRule
 from albert.inference.embed import Embed, Vector
+from albert.inference.engine import Engine
 from albert.inference.fill import Blank, Fill, PlainText
 from albert.inference.predictor import Decides, Predictor
 from albert.inference.torch_engine import TorchEngine
@@ -32,6 +35,7 @@ from albert.model.folder import load_model, weights_path
 from albert.model.locate import locate
 from albert.tasks.asking import Texts, column
 from albert.tasks.choice import Chosen
+from albert.tasks.classification import LongRule
 from albert.tasks.classified import Label, Labels, Number
 from albert.tasks.saved_task import read_task
 from albert.tasks.similarity import Similarity
@@ -74,7 +78,8 @@ class Model:
         labels = ", ".join(getattr(self.task, "labels", ()))
         task = {"task": self.task.kind + (f" ({labels})" if labels else "")} if self.task is not None else {}
         shape = f"{config.num_hidden_layers} layers, {config.hidden_size} wide, {config.vocab_size:,} pieces"
-        return {"name": repr(self.name), **task, "can": ", ".join(self.abilities), "shape": shape}
+        facts = {"name": repr(self.name), **task, "can": ", ".join(self.abilities), "shape": shape}
+        return facts | {"engine": self.predictor.engine.name}
 
     @property
     def abilities(self) -> list[str]:
@@ -228,6 +233,17 @@ class Model:
         length = self.task.max_length if self.task is not None and tuned else self._longest
         return Embed(length, cut=tuned, empty_width=None if strict else self.width)
 
+    def read_long(self, rule: str) -> None:
+        """Say how texts that are too long are classified from now on: `first` window, or `mean` of all windows."""
+        known = get_args(LongRule)
+        if rule not in known:
+            raise UsageError(f"long={rule!r} is unknown: {did_you_mean(rule, known)}")
+        if self.task is None or not hasattr(self.task, "long"):
+            if rule != "first":
+                raise UsageError(f"long={rule}: is for classification, and {self.name} can {', '.join(self.abilities)}")
+            return
+        self.task = replace(self.task, long=rule)  # type: ignore[type-var]
+
     def pair_problem(self, *, given: bool) -> str | None:
         """Say what is wrong with giving one text or two, where it is known what the model was trained on."""
         if not self.columns or given == ("pair" in self.columns):
@@ -270,8 +286,19 @@ class Model:
         return results if many else results[0]
 
 
-def load(name: str | Path, *, device: str | None = None) -> Model:
-    """Open a model folder, a run folder, or a model that comes with the package."""
+def load(
+    name: str | Path,
+    *,
+    device: str | None = None,
+    engine: str | None = None,
+    precision: str = "fp32",
+    early_exit: str | None = None,
+) -> Model:
+    """Open a model folder, a run folder, or a model that comes with the package.
+
+    `engine` is torch, onnx, openvino or auto, the fastest that is installed (the default); `precision` fp32 or int8;
+    `early_exit` a rule (patience=3, confidence=0.95) by which texts leave before the last layer.
+    """
     folder = locate(name)
     loaded = load_model(folder)
     if loaded.new and len(loaded.model.heads):
@@ -279,8 +306,15 @@ def load(name: str | Path, *, device: str | None = None) -> Model:
         raise ModelError(f"{folder}: has no weights for {lost}, which its config.json names: it was never trained")
     model = loaded.model.to(device or find_device())
     remembered = read_task(folder, model.config, list(model.heads))
+    opened: Engine = open_engine(model, engine=engine, precision=precision)
+    if early_exit is not None:
+        rule = ExitRule.parse(early_exit)
+        if remembered is None or not remembered.task.early_exit:
+            raise UsageError(f"{name}: was not tuned for early exit: tune it with `albert finetune --early-exit`")
+        assert isinstance(opened, TorchEngine)
+        opened = EarlyExitEngine(opened, rule)
     return Model(
-        Predictor(TorchEngine(model), Tokenizer.load(folder)),
+        Predictor(opened, Tokenizer.load(folder)),
         name=str(name),
         folder=folder,
         task=remembered.task if remembered else None,
