@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("inference", "interop"),
     ("report",),
     ("recipes", "pretrain", "finetune"),
-    ("evaluate",),
+    ("evaluate", "adapt"),
     ("export",),
     ("study",),
     ("cli",),

@@ -193,7 +193,7 @@ def test_a_dry_run_decides_the_first_inputs_and_writes_nothing(classifier: str, 
     words = ["predict", classifier, str(tmp_path / "in.txt"), "--out", str(tmp_path / "out.csv"), "--dry-run"]
     facts = json.loads(ok([*words, "--json"]))
     assert (facts["task"], facts["first"]["text"]) == ("classification", "one")
-    assert "inputs a second" in ok(words)
+    assert "inputs per second" in ok(words)
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -233,6 +233,37 @@ def test_all_other_columns_stand_beside_the_decisions(classifier: str, tmp_path:
         record = json.loads(ok(["predict", model, str(tmp_path / "in.jsonl")]))
         assert (record["key"], record["warning"]) == (7, None)
         assert not [name for name in record if name.startswith("input_")], "nothing stands there twice"
+
+
+def test_a_text_without_a_blank_or_a_word_is_noted_in_its_row(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    filler = make(tmp_path / "filler", tokenizer, None, "mlm")
+    (tmp_path / "in.csv").write_text("id,text\n1,a [MASK]\n2,no blank\n3,\n")
+    rows = [json.loads(line) for line in ok(["predict", filler, str(tmp_path / "in.csv")]).splitlines()]
+    assert [(len(row["blanks"]), row["warning"]) for row in rows] == [
+        (1, None),
+        (0, "no [MASK] in the text"),
+        (0, "empty text"),
+    ]
+    ok(["predict", filler, str(tmp_path / "in.csv"), "--task", "embed", "--out", str(tmp_path / "out.parquet")])
+    rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [(row["vector"] is None, row["warning"]) for row in rows] == [
+        (False, None),
+        (False, None),
+        (True, "empty text"),
+    ]
+    with pytest.raises(DataError, match=r"^no \[MASK\] in the text"):
+        run.invoke(app, ["predict", filler, "no blank"], catch_exceptions=False)
+    with pytest.raises(DataError, match=r"^the text is empty"):
+        run.invoke(app, ["predict", filler, " ", "--task", "embed"], catch_exceptions=False)
+
+
+def test_a_table_on_standard_input_is_known_by_its_header(classifier: str) -> None:
+    for given in ("id,text\n7,the old harbour\n", "text\tid\nthe old harbour\t7\n", '"id";"text"\n7;the old harbour\n'):
+        result = run.invoke(app, ["predict", classifier, "-"], input=given)
+        record = json.loads(result.stdout)
+        assert (record["id"], record["text"]) == ("7", "the old harbour")
+    plain = run.invoke(app, ["predict", classifier, "-"], input="well, text\nmore, text\n")
+    assert len(plain.stdout.splitlines()) == 2
 
 
 def test_parquet_is_written_with_types_and_vectors_as_a_matrix(classifier: str, tmp_path: Path) -> None:

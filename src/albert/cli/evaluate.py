@@ -152,7 +152,8 @@ def _task_text(facts: dict[str, Any]) -> str:
         for score, value in (own.get("scores") or {}).items():
             baseline = (own.get("baseline") or {}).get(score)
             lines.append(
-                f"  {score:<22} {value:8.4f}" + (f"   baseline {baseline:8.4f}" if baseline is not None else "")
+                f"  {score.replace('_', ' '):<22} {value:8.4f}"
+                + (f"   baseline {baseline:8.4f}" if baseline is not None else "")
             )
     lines += [f"decisions in {path}" for path in facts.get("predictions", [])]
     if "seconds" in facts:

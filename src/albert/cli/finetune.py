@@ -37,6 +37,12 @@ def finetune(
     retry: Annotated[
         bool, typer.Option("--retry", help="Start a run that learns nothing again: half the rate, another seed.")
     ] = False,
+    adapt: Annotated[
+        bool, typer.Option("--adapt", help="First train masked words on the task's own texts, into OUT-adapted.")
+    ] = False,
+    adapt_on: Annotated[
+        list[Path] | None, typer.Option(help="Further text for --adapt, without labels: .txt .jsonl .parquet.")
+    ] = None,
     early_exit: Annotated[
         bool, typer.Option("--early-exit", help="Train the head on every layer, for `predict --exit`.")
     ] = False,
@@ -45,6 +51,9 @@ def finetune(
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Tune a model for a task: GLUE, SQuAD, RACE, or your own labelled data."""
+    adapt = adapt or bool(adapt_on)
+    if adapt and processes > 1:
+        raise UsageError(f"--adapt is for one process: adapt first, then tune {out}-adapted with --processes")
     if processes > 1:
         run_in_processes(processes)
     from albert import finetune as stage
@@ -58,6 +67,22 @@ def finetune(
         data, task=task, dev=dev, test=test, columns=parse_columns(columns or []), **settings.data.model_dump()
     )
     opened = open_data(request)
+    if adapt and not dry_run:
+        from albert.adapt import adapt as adapted
+
+        with progress_line("adapting") as show:
+            model = str(
+                adapted(
+                    opened,
+                    model,
+                    out,
+                    settings=settings.adapt,
+                    more=adapt_on or [],
+                    seed=settings.train.seed,
+                    observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
+                    tell=show.say,
+                )
+            )
     with progress_line("fine-tuning") as show:
         result = stage.finetune(
             opened,
@@ -125,7 +150,9 @@ def _plan_text(plan: FinetunePlan) -> str:
 
 def _result_text(result: Finetuned) -> str:
     chosen, facts = result.chosen, result.summary()
-    lines = [f"{result.folder}: the run is finished, nothing was left to do"] if result.was_finished else []
+    lines = []
+    if result.was_finished and len(result.runs) > 1:  # a single run says it itself
+        lines.append(f"{result.folder}: all runs are finished, nothing was left to do")
     lines += [f"{result.folder / 'model'}: best at step {chosen.best_step:,} of {chosen.steps:,}"]
     lines += [
         f"  {name.removeprefix('valid_').replace('_', ' '):<18} {value:.4f}" for name, value in chosen.scores.items()
@@ -146,8 +173,9 @@ def _result_text(result: Finetuned) -> str:
     if chosen.problem:
         lines.append(f"warning: {chosen.problem}")
     if result.is_beaten_by_words:
+        how = "as good" if chosen.score == result.bag_of_words else "better"
         lines.append(
-            "warning: a bag of words (TF-IDF and a linear model) is as good on the same split: use it, or try more "
+            f"warning: a bag of words (TF-IDF and a linear model) is {how} on the same split: use it, or try more "
             "epochs, another rate, more pre-training or a larger model"
         )
     return "\n".join(lines)

@@ -182,6 +182,7 @@ def resolve(
     eval_every = min(steps, _given(train, "eval_every", max(1, often)))
     filled = {
         "data": settings.data.model_dump(),
+        "adapt": settings.adapt.model_dump(),
         "train": train.model_dump()
         | {
             "steps": steps,

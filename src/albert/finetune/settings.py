@@ -41,6 +41,13 @@ class TuneSettings(Section):
     start: Literal["trained", "random"] = "trained"  # random: the model's shape and tokenizer with new weights
 
 
+class AdaptSettings(Section):
+    """What `--adapt` does before tuning."""
+
+    epochs: Annotated[float, Field(gt=0)] = 3.0  # over the task's texts
+    lr: Annotated[float, Field(gt=0, lt=1)] = 5e-4
+
+
 class FinetuneSettings(Section):
     """Everything a fine-tuning run may set."""
 
@@ -48,3 +55,4 @@ class FinetuneSettings(Section):
     train: TrainSettings = TrainSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     tune: TuneSettings = TuneSettings()
+    adapt: AdaptSettings = AdaptSettings()

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from albert.errors import UsageError
 from albert.files import atomic_write
+from albert.inference.fill import MASK
 from albert.inference.parquet import write_parquet
 from albert.inference.predictor import Decides, Predictor
 from albert.tasks.task import Feature, Record
@@ -58,9 +59,10 @@ def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples:
 
 
 def _warned(record: Record, read: int, unread: int) -> Record:
-    """Return a column that says which texts are empty (they are decided, but nothing was read) or cut."""
+    """Return a column that says which texts are empty (decided, but nothing was read) or cut, and which had no blank."""
     empty = [name for name in READ if isinstance(text := record.get(name), str) and not text.strip()]
     notes = [f"empty {' and '.join(empty)}"] if empty else []
+    notes += [f"no {MASK} in the text"] if not empty and record.get("blanks") == [] else []
     notes += [f"cut: {unread:,} of {read + unread:,} tokens were not read"] if unread else []
     return {WARNING: "; ".join(notes) or None}
 

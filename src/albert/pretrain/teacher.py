@@ -166,15 +166,16 @@ class Lessons:
         folder: Path,
         world: World,
     ) -> Lessons:
-        """Find the directions in which the vectors of some segments differ, once for a run."""
+        """Find the directions in which vectors of some segments differ, once for a run; at one width all are kept."""
         path, shape = folder / DIRECTIONS, (teacher.width, model.config.hidden_size)
         if world.is_first and not path.exists():
-            stream = BatchStream(store, example_settings(settings, length=SAMPLE_LENGTH), batch_size=SAMPLE)
-            asked = teacher.vectors([store.tokenizer.decode(own) for own in Segments.of(stream.batch(0)).pieces])
-            _, _, right = torch.linalg.svd(asked, full_matrices=False)  # [min(N, D), D]
-            matrix = np.zeros(shape, np.float32)
-            kept = min(shape[1], right.shape[0])
-            matrix[:, :kept] = right[:kept].T.numpy()
+            matrix = np.eye(*shape, dtype=np.float32)
+            if shape[0] != shape[1]:
+                stream = BatchStream(store, example_settings(settings, length=SAMPLE_LENGTH), batch_size=SAMPLE)
+                asked = teacher.vectors([store.tokenizer.decode(own) for own in Segments.of(stream.batch(0)).pieces])
+                _, _, right = torch.linalg.svd(asked, full_matrices=False)  # [min(N, D), D]
+                kept = min(shape[1], right.shape[0])
+                matrix[:], matrix[:, :kept] = 0, right[:kept].T.numpy()
             with atomic_write(path) as file:
                 np.save(file, matrix)
         world.wait()

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
 from albert.model.losses import binary_cross_entropy, cross_entropy, squared_error
 from albert.tasks.asking import Texts, column, side_by_side
+from albert.tasks.classified import Label, Labels, Number
 from albert.tasks.decision import Decision, shorten
 from albert.tasks.dev_view import DevView
 from albert.tasks.scores import SCORES, multi_label_scores, regression_scores
@@ -49,44 +50,6 @@ class TextFeature(Feature):
     """A sequence with its target."""
 
     target: int | float | tuple[int, ...] | None
-
-
-class Classified:
-    """What `classify` gives: a Label, Labels or a Number, by what the model was tuned for; type checkers allow all."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def label(self) -> str: ...
-        @property
-        def labels(self) -> tuple[str, ...]: ...
-        @property
-        def probabilities(self) -> dict[str, float]: ...
-        @property
-        def value(self) -> float: ...
-
-
-@dataclass(frozen=True)
-class Label(Classified):
-    """A decision for a class, with the probabilities of all."""
-
-    label: str
-    probabilities: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Labels(Classified):
-    """Decisions for any number of classes, with the probability of each."""
-
-    labels: tuple[str, ...]
-    probabilities: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Number(Classified):
-    """A decision for a value."""
-
-    value: float
 
 
 class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
