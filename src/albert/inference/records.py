@@ -59,7 +59,7 @@ def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples:
 
 
 def _warned(record: Record, read: int, unread: int) -> Record:
-    """Return a column that says which texts are empty (decided, but nothing was read) or cut, and which had no blank."""
+    """Return a column that says which texts are empty (nothing was read) or cut, and which had no blank."""
     empty = [name for name in READ if isinstance(text := record.get(name), str) and not text.strip()]
     notes = [f"empty {' and '.join(empty)}"] if empty else []
     notes += [f"no {MASK} in the text"] if not empty and record.get("blanks") == [] else []
