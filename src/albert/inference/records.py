@@ -45,7 +45,8 @@ def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples:
     def watched() -> Iterator[tuple[Any, list[Any]]]:
         for example in examples:
             features = task.encode(example, predictor.tokenizer)
-            waiting.append((example, len(features[0].token_ids), features[0].unread))
+            first = features[0] if features else None  # a text without a blank has none
+            waiting.append((example, len(first.token_ids), first.unread) if first else (example, 0, 0))
             yield example, features
 
     for decision in predictor.predict_encoded(task, watched()):
