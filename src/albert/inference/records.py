@@ -45,7 +45,8 @@ def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples:
     def watched() -> Iterator[tuple[Any, list[Any]]]:
         for example in examples:
             features = task.encode(example, predictor.tokenizer)
-            waiting.append((example, len(features[0].token_ids), features[0].unread))
+            first = features[0] if features else None  # a text without a blank has none
+            waiting.append((example, len(first.token_ids), first.unread) if first else (example, 0, 0))
             yield example, features
 
     for decision in predictor.predict_encoded(task, watched()):
@@ -59,7 +60,7 @@ def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples:
 
 
 def _warned(record: Record, read: int, unread: int) -> Record:
-    """Return a column that says which texts were empty (decided, but nothing was read), were cut or had no blank."""
+    """Return a column that says which texts are empty (nothing was read) or cut, and which had no blank."""
     empty = [name for name in READ if isinstance(text := record.get(name), str) and not text.strip()]
     notes = [f"empty {' and '.join(empty)}"] if empty else []
     notes += [f"no {MASK} in the text"] if not empty and record.get("blanks") == [] else []
