@@ -4,9 +4,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+comma := ,
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check bench soak test-tf test-cluster test-oracle test-browser tiny-en learning lock clean
+.PHONY: help setup demo test check bench bench-inference soak test-tf test-cluster test-engines test-oracle test-browser tiny-en learning lock clean
 
 help:  ## list the targets
 	@echo 'albert-lite: from a folder of text to a small encoder in production'; echo
@@ -54,6 +55,9 @@ learning: setup  ## what pre-training is worth: tiny-en, new weights, a bag of w
 bench: setup  ## every benchmark against its peers (long; run nothing beside it)
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
+bench-inference: .venv-openvino/.ready  ## engines and precisions against the peers (run nothing beside it; needs the shared data)
+	@.venv-openvino/bin/python benchmarks/bench_inference.py --record
+
 soak: setup  ## long random tests
 	@$(BIN)/python -m pytest -m soak --override-ini addopts=-q
 
@@ -70,6 +74,9 @@ test-cluster: .venv-ray/.ready  ## building a store, and a study, on a two-node 
 test-browser: setup  ## the server's page in a real browser (Chromium)
 	@$(BIN)/python -m pytest -m browser tests/serve
 
+test-engines: .venv-openvino/.ready  ## every engine and export, OpenVINO's too
+	@.venv-openvino/bin/python -m pytest tests/inference/test_engines.py tests/export
+
 test-oracle: .venv-oracle/.ready setup  ## token ids against transformers 4's slow tokenizer on all of the real data
 	@.venv-oracle/bin/python tests/tokenizer/record_oracle.py
 	@$(BIN)/python -m pytest -m oracle
@@ -82,9 +89,10 @@ define resolve
 @rm -rf .venv-lock
 endef
 
-lock:  ## resolve requirements.lock and requirements-tf.lock anew
+lock:  ## resolve requirements.lock, requirements-openvino.lock and requirements-tf.lock anew
 	$(call resolve,requirements.lock,-e '.[dev]')
+	$(call resolve,requirements-openvino.lock,-e '.[dev$(comma)openvino]')
 	$(call resolve,requirements-tf.lock,-e '.[tf]' transformers==4.57.1 pytest hypothesis)
 
 clean:  ## remove the environments
-	rm -rf .venv .venv-tf .venv-ray .venv-oracle
+	rm -rf .venv .venv-tf .venv-ray .venv-oracle .venv-openvino

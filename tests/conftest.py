@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Before torch loads. The tests' models are tiny: two threads that wait for each other make them slower, and on a busy
 # machine slower by far. Set it to something else to test with more.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("ALBERT_ENGINE", "torch")  # which is the fastest is not for the tests to find out
 
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that: the commands under test
 # could not be interrupted.

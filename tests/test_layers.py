@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("recipes", "pretrain", "finetune"),
     ("evaluate", "adapt", "serve"),
+    ("export",),
     ("study",),
     ("cli",),
     ("__init__",),

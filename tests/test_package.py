@@ -23,13 +23,16 @@ def test_the_readme_says_how_to_install() -> None:
 
 
 CALLS = {
-    'model.classify("a")': "albert.tasks.classification.Classified",
+    'model.classify("a")': "albert.tasks.classified.Label",
     'model.classify("a").label': "str",
-    'model.classify(["a"])': "list[albert.tasks.classification.Classified]",
-    '[one.value for one in model.classify(["a"], ["b"])]': "list[float]",
+    'model.classify(["a"], kind="classification")': "list[albert.tasks.classified.Label]",
+    'model.classify("a", kind="multi-label").labels': "tuple[str, ...]",
+    'model.classify("a", "b", kind="regression")': "albert.tasks.classified.Number",
+    '[one.value for one in model.classify(["a"], ["b"], kind="regression")]': "list[float]",
     'model.answer(["a"], "b")': "list[albert.tasks.span.Answer]",
     'model.choose("a", ["b", "c"])': "albert.tasks.choice.Chosen",
     'model.tag([["a", "b"]])': "list[albert.tasks.tagging.Tagged]",
+    'model.tag(words=["a", "b"])': "albert.tasks.tagging.Tagged",
     'model.fill(["a"])': "list[tuple[albert.inference.fill.Blank, ...]]",
     'model.similarity("a", "b")': "float",
     'model.similarity("a", ["b"])': "list[float]",
@@ -37,9 +40,16 @@ CALLS = {
 }
 
 
-def test_a_type_checker_knows_that_a_text_gives_one_result_and_a_list_a_list(tmp_path: Path) -> None:
-    lines = ["import albert", 'model = albert.load("folder")', *(f"reveal_type({call})" for call in CALLS)]
-    (tmp_path / "calls.py").write_text("\n".join(lines))
+MISTAKES = {
+    'model.classify("a").value': '"Label" has no attribute "value"',
+    'model.classify("a", kind="regression").label': '"Number" has no attribute "label"',
+    'model.tag(words=["a"])[0]': 'Value of type "Tagged" is not indexable',
+}
+
+
+def test_a_type_checker_knows_results_by_their_calls_and_finds_mistakes(tmp_path: Path) -> None:
+    calls = [*(f"reveal_type({call})" for call in CALLS), *MISTAKES]
+    (tmp_path / "calls.py").write_text("\n".join(["import albert", 'model = albert.load("folder")', *calls]))
     words = [
         "--config-file",
         str(ROOT / "pyproject.toml"),
@@ -47,6 +57,6 @@ def test_a_type_checker_knows_that_a_text_gives_one_result_and_a_list_a_list(tmp
         str(ROOT / ".mypy_cache"),
         str(tmp_path / "calls.py"),
     ]
-    said, _, status = mypy.run(words)
+    said, _, _ = mypy.run(words)
     assert re.findall(r'Revealed type is "(.*)"', said) == list(CALLS.values())
-    assert status == 0, said
+    assert re.findall(r"error: (.*?)  \[", said) == list(MISTAKES.values()), said

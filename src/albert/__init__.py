@@ -13,14 +13,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def load(name: str | Path, *, device: str | None = None) -> Model:
+def load(
+    name: str | Path,
+    *,
+    device: str | None = None,
+    engine: str | None = None,
+    precision: str = "fp32",
+    early_exit: str | None = None,
+) -> Model:
     """Open a model for use: `classify`, `answer`, `choose`, `tag`, `fill`, `embed`, `similarity`, `search`.
 
     The name is a model folder, a run folder, or a model that comes with the package. Torch is loaded here, not before.
+    `engine` is torch, onnx, openvino or auto, the fastest that is installed (the default); `precision` fp32 or int8;
+    `early_exit` a rule (patience=3, confidence=0.95) by which texts leave before the last layer.
     """
     from albert.inference.model import load
 
-    return load(name, device=device)
+    return load(name, device=device, engine=engine, precision=precision, early_exit=early_exit)
 
 
 def tune(

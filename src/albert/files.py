@@ -245,6 +245,11 @@ def _locked(path: Path, *, wait: bool = False) -> Iterator[bool]:
         os.close(handle)
 
 
+def take_lock(handle: int) -> bool | None:
+    """Take an open file's lock, which dies with the process: True taken, False somebody has it, None no locks here."""
+    return _lock(handle)
+
+
 def _lock(handle: int, *, wait: bool = False) -> bool | None:
     """Take a lock that dies with the process: True taken, False somebody has it, None there are no locks here."""
     if sys.platform == "win32":

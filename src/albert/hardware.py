@@ -73,7 +73,7 @@ class Memory:
 @functools.cache
 def protect_cpu() -> Amx:
     """Lower oneDNN's ceiling if the CPU's AMX kills; call before torch or OpenVINO load, as often as you like."""
-    amx = judge_amx(read_cpuinfo(), environ=os.environ, survives=_try_in_child, cache=_cache_file())
+    amx = judge_amx(read_cpuinfo(), environ=os.environ, survives=_try_in_child, cache=cache_file("amx.json"))
     if amx.ceiling is not None:
         os.environ.setdefault(CEILING, amx.ceiling)
     return amx
@@ -219,12 +219,13 @@ def _machine(cpuinfo: str) -> str:
     return f"{fields.get('model name')}, microcode {fields.get('microcode')}, boot {boot}, torch {torch}"
 
 
-def _cache_file() -> Path | None:
+def cache_file(name: str) -> Path | None:
+    """Return where something that was found out about this machine is kept; None where there is no home."""
     try:
         folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:  # no home
+    except RuntimeError:
         return None
-    return Path(folder) / "albert-lite" / "amx.json"
+    return Path(folder) / "albert-lite" / name
 
 
 def _recall(cache: Path | None) -> dict[str, str | None]:

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from albert import hardware
 from albert.cli import app
 from albert.cli import doctor as command
+from albert.inference import choose_engine
 
 
 def report(*arguments: str) -> tuple[int, str]:
@@ -33,8 +34,26 @@ def test_a_sound_machine_ends_with_zero_and_one_line_a_finding() -> None:
     assert code == 0, text
     assert "\x1b" not in text
     assert all(line.startswith(("ok ", "note ")) for line in text.splitlines())
-    for name in ("memory", "disk", "core", "torch", "device", "threads", "precision", "AMX"):
+    for name in ("memory", "disk", "core", "torch", "device", "threads", "precision", "AMX", "engines", "int8"):
         assert f" {name} " in text
+
+
+def test_the_fastest_engine_is_shown_where_it_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("ALBERT_ENGINE", "onnx")
+    key = choose_engine._machine() + "256 wide, 6 layers, int8"
+    pace = {"torch": 1000.0, "onnx": 1234.4}
+    facts = {"shape": "256 wide, 6 layers, int8", "texts_per_second": pace}
+    cache = tmp_path / "albert-lite" / "engines.json"
+    cache.parent.mkdir()
+    cache.write_text(json.dumps({key: facts, "another machine": facts}))
+    found = findings()
+    assert found["engines"]["value"].startswith("torch")
+    assert found["engine"]["value"] == "onnx, by ALBERT_ENGINE"
+    expected = "onnx at 256 wide, 6 layers, int8 (measured, texts/s: torch 1,000, onnx 1,234)"
+    assert found["fastest"]["value"] == expected
+    cache.write_text("{")
+    assert "fastest" not in findings()
 
 
 def test_a_missing_core_package_is_red_and_ends_with_one(monkeypatch: pytest.MonkeyPatch) -> None:

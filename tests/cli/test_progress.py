@@ -36,3 +36,11 @@ def test_plain_progress_lines_come_now_and_then(
 )
 def test_durations_are_said_in_two_units(seconds: float, said: str) -> None:
     assert progress.duration(seconds) == said
+
+
+def test_inputs_are_counted_first_so_that_progress_has_a_total() -> None:
+    said: list[tuple[float, str]] = []
+    total = progress.count_read(iter("abcd"), lambda done, words: said.append((done, words)))
+    assert (total, said[-1]) == (4, (0.0, "4 inputs read"))
+    assert list(progress.counted("abcd", lambda done, words: said.append((done, words)), total=total)) == list("abcd")
+    assert said[-2:] == [(0.75, "3 of 4 inputs"), (1.0, "4 of 4 inputs")]

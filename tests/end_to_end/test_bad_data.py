@@ -51,7 +51,7 @@ def problems(out: str) -> list[str]:
             "context,question,answer\n" + "".join(f"{PASSAGE} {i},Who {i}?,Maria\n" for i in range(12)),
             "or answer and answer_start",
         ),
-        ("a.txt", "ship B-X\nthe O\n", "say --task tagging"),
+        ("a.txt", "ship N\nthe DET\n", "say --task tagging"),
         ("a.json", json.dumps({"text": "a", "label": "b"}), "a.json: data: is missing: SQuAD's files have it"),
         ("a.conll", "ship B-X\nthe O\n", "a.conll: 1 rows with 1 different texts can't be divided"),
     ],

@@ -24,7 +24,7 @@ def test_a_good_table_shows_task_columns_classes_and_lengths(check: Run) -> None
     code, out, err = check("a.csv")
     assert (code, err) == (0, "")
     assert out.startswith("a.csv: 30 rows\ntask: classification\n")
-    for line in ("text = 'text': by its name", "label = 'label': by its name", "words a row: median 6", "classes: 2"):
+    for line in ("text = 'text': by its name", "label = 'label': by its name", "words per row: median 6", "classes: 2"):
         assert line in out
     assert "bad         10  33.3%" in out
     assert "note:" not in out
@@ -41,7 +41,7 @@ def test_every_problem_is_listed_with_its_line_and_the_end_is_3(check: Run) -> N
     assert "problem: a.csv:33: column 'label' is empty" in out
     assert "problem: a.csv:34: 3 fields where the header has 2" in out
     assert "note: 2 rows repeat the text of another: a.csv:35 is a.csv:2" in out
-    assert "note: 1 of them have another label than the first: a.csv:36 against a.csv:3" in out
+    assert "note: 1 of them with another label than the first: a.csv:36 against a.csv:3" in out
     assert err.startswith("error: 3 problems, the first: a.csv:34: ")  # what can't be read is found first
 
 
@@ -73,7 +73,7 @@ def test_a_dev_file_is_checked_against_the_classes_and_rows_of_the_first(check: 
     code, out, _ = check("a.csv", "--dev", "dev.csv")
     assert code == 3
     assert "problem: dev.csv:4: label 'awful' is none of 'bad', 'good'" in out
-    assert "note: 1 rows are in a.csv too, the first: dev.csv:3 is a.csv:3" in out
+    assert "note: 1 row is in a.csv too, the first: dev.csv:3 is a.csv:3" in out
 
 
 def test_a_test_file_needs_no_labels_but_texts(check: Run) -> None:
@@ -117,7 +117,7 @@ def test_warnings_of_rare_classes_one_class_only_and_quotes_in_tsv(check: Run) -
     Path("a.tsv").write_text("text\tlabel\n" + rows)
     code, out, _ = check("a.tsv")
     assert code == 0
-    assert "1 classes with fewer than 5 rows: 'rare' 1" in out
+    assert "1 class with fewer than 5 rows: 'rare' 1" in out
     assert "98% of the rows are of one class" in out
     assert "and .tsv has no quoting" in out
     write("b.csv", [("text", "label"), ("a b", "x"), ("c d", "x")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -19,13 +20,16 @@ import pytest
 from typer.testing import CliRunner
 
 import albert
+from albert.batch import pack
 from albert.cli import app
-from albert.errors import DataError, UsageError
+from albert.errors import DataError, Interrupted, UsageError
+from albert.inference import partial
+from albert.inference.torch_engine import TorchEngine
 from albert.model import AlbertConfig, new_model
 from albert.model.folder import save_model
 from albert.tasks.answer_scores import score_answer
 from albert.tasks.choice import Choice
-from albert.tasks.classification import Classification
+from albert.tasks.classification import Classification, softmax
 from albert.tasks.saved_task import TASK_FILE, task_json
 from albert.tasks.span import SpanTask
 from albert.tasks.tagging import Tagging
@@ -189,7 +193,7 @@ def test_a_dry_run_decides_the_first_inputs_and_writes_nothing(classifier: str, 
     words = ["predict", classifier, str(tmp_path / "in.txt"), "--out", str(tmp_path / "out.csv"), "--dry-run"]
     facts = json.loads(ok([*words, "--json"]))
     assert (facts["task"], facts["first"]["text"]) == ("classification", "one")
-    assert "inputs a second" in ok(words)
+    assert "inputs per second" in ok(words)
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -231,6 +235,37 @@ def test_all_other_columns_stand_beside_the_decisions(classifier: str, tmp_path:
         assert not [name for name in record if name.startswith("input_")], "nothing stands there twice"
 
 
+def test_a_text_without_a_blank_or_a_word_is_noted_in_its_row(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    filler = make(tmp_path / "filler", tokenizer, None, "mlm")
+    (tmp_path / "in.csv").write_text("id,text\n1,a [MASK]\n2,no blank\n3,\n")
+    rows = [json.loads(line) for line in ok(["predict", filler, str(tmp_path / "in.csv")]).splitlines()]
+    assert [(len(row["blanks"]), row["warning"]) for row in rows] == [
+        (1, None),
+        (0, "no [MASK] in the text"),
+        (0, "empty text"),
+    ]
+    ok(["predict", filler, str(tmp_path / "in.csv"), "--task", "embed", "--out", str(tmp_path / "out.parquet")])
+    rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [(row["vector"] is None, row["warning"]) for row in rows] == [
+        (False, None),
+        (False, None),
+        (True, "empty text"),
+    ]
+    with pytest.raises(DataError, match=r"^no \[MASK\] in the text"):
+        run.invoke(app, ["predict", filler, "no blank"], catch_exceptions=False)
+    with pytest.raises(DataError, match=r"^the text is empty"):
+        run.invoke(app, ["predict", filler, " ", "--task", "embed"], catch_exceptions=False)
+
+
+def test_a_table_on_standard_input_is_known_by_its_header(classifier: str) -> None:
+    for given in ("id,text\n7,the old harbour\n", "text\tid\nthe old harbour\t7\n", '"id";"text"\n7;the old harbour\n'):
+        result = run.invoke(app, ["predict", classifier, "-"], input=given)
+        record = json.loads(result.stdout)
+        assert (record["id"], record["text"]) == ("7", "the old harbour")
+    plain = run.invoke(app, ["predict", classifier, "-"], input="well, text\nmore, text\n")
+    assert len(plain.stdout.splitlines()) == 2
+
+
 def test_parquet_is_written_with_types_and_vectors_as_a_matrix(classifier: str, tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"key": [7, 8], "day": [date(2024, 1, 1), None], "review": ["one ship", "two"]}),
@@ -253,21 +288,100 @@ def test_parquet_is_written_with_types_and_vectors_as_a_matrix(classifier: str, 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_with_130_and_leaves_nothing_half_written(
+def test_an_interrupt_ends_with_130_and_leaves_no_output_but_what_the_next_run_goes_on_from(
     classifier: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     (tmp_path / "in.txt").write_text("the old harbour was quiet\n" * 300_000)
     out = tmp_path / "out.jsonl"
     words = [sys.executable, "-m", "albert", "predict", classifier, str(tmp_path / "in.txt"), "--out", str(out)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        while not list(tmp_path.glob(".out.jsonl.*.tmp")):
+        while not (tmp_path / ".out.jsonl.partial").exists():
             assert process.poll() is None, "ended before it wrote anything"
             time.sleep(0.02)
         process.send_signal(number)
         _, errors = process.communicate()
     assert process.returncode == 130
     assert b"Traceback" not in errors
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["classifier", "in.txt"]
+    begun = {".out.jsonl.partial", ".out.jsonl.journal"}
+    assert {path.name for path in tmp_path.iterdir()} - begun == {"classifier", "in.txt"}
+
+
+def test_an_interrupted_prediction_goes_on_without_a_row_lost_or_doubled(
+    classifier: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("key,review\n" + "".join(f"{i},the old harbour {'was ' * (i % 7)}quiet\n" for i in range(500)))
+    words = ["predict", classifier, str(source)]
+    ok([*words, "--out", str(tmp_path / "whole.csv")])
+    monkeypatch.setattr(partial, "EVERY", 0.0)
+    monkeypatch.setattr(TorchEngine, "run", stopping(TorchEngine.run, after=3))
+    result = run.invoke(app, [*words, "--out", str(tmp_path / "out.csv")])
+    assert isinstance(result.exception, Interrupted)
+    assert "rows are kept, run the same command to go on" in str(result.exception)
+    assert not (tmp_path / "out.csv").exists()
+    monkeypatch.undo()
+    with (tmp_path / ".out.csv.partial").open("a") as file:
+        file.write("half a li")  # written, but not certain: a kill, not an interrupt
+    result = run.invoke(app, [*words, "--out", str(tmp_path / "out.csv")], catch_exceptions=False)
+    assert "going on after" in result.stderr
+    one, other = ([*csv.DictReader((tmp_path / name).open())] for name in ("whole.csv", "out.csv"))
+    assert [(row["key"], row["label"]) for row in one] == [(row["key"], row["label"]) for row in other]
+    assert len(other) == 500
+    assert not list(tmp_path.glob(".out*"))
+
+
+def stopping(run: Any, *, after: int) -> Any:
+    """Return what runs a few batches and is then interrupted."""
+    count = iter(range(after))
+
+    def wrapped(*arguments: Any) -> Any:
+        if next(count, None) is None:
+            raise KeyboardInterrupt
+        return run(*arguments)
+
+    return wrapped
+
+
+def test_a_changed_input_begins_anew_and_a_bad_row_leaves_nothing(
+    classifier: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps({"review": f"ship {i}"}) + "\n" for i in range(200)))
+    words = ["predict", classifier, str(source), "--out", str(out)]
+    monkeypatch.setattr(partial, "EVERY", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(TorchEngine, "run", stopping(TorchEngine.run, after=1))
+        assert isinstance(run.invoke(app, words).exception, Interrupted)
+    source.write_text("".join(json.dumps({"review": f"dog {i}"}) + "\n" for i in range(100)))
+    ok(words)
+    assert [json.loads(line)["text"] for line in out.open()] == [f"dog {i}" for i in range(100)]
+    out.unlink()
+    source.write_text('{"review": "a dog"}\n{"review": 5}\n')
+    assert isinstance(run.invoke(app, words).exception, DataError)
+    assert {path.name for path in tmp_path.iterdir()} == {"classifier", "in.jsonl"}
+
+
+def test_long_texts_are_cut_with_a_note_or_read_in_windows(classifier: str, tmp_path: Path) -> None:
+    text = "the old harbour was quiet " * 40
+    (tmp_path / "in.jsonl").write_text(json.dumps({"review": text}) + "\n" + json.dumps({"review": "short"}) + "\n")
+    words = ["predict", classifier, str(tmp_path / "in.jsonl")]
+    cut, short = map(json.loads, ok(words).splitlines())
+    assert re.fullmatch(r"cut: \d+ of \d+ tokens were not read", cut["warning"])
+    assert short["warning"] is None
+    whole, other = map(json.loads, ok([*words, "--long", "mean"]).splitlines())
+    assert whole["warning"] is None
+    assert other["probability"] == pytest.approx(short["probability"], abs=1e-6)
+    assert "cut: " in json.loads(ok(["predict", classifier, text, "--json"]))["warning"]
+    model = albert.load(classifier)
+    room = 62
+    ids = model.predictor.tokenizer.encode(text)
+    parts = [ids[i : i + room] for i in range(0, len(ids), room)]
+    said = [model.predictor.engine.run(pack([[2, *part, 3]]), {"classifier": "class"})[0] for part in parts]
+    shares = [softmax(own["classifier"][0])[1] for own in said]
+    mean = np.average(shares, weights=[len(part) + 2 for part in parts])
+    assert whole["probabilities"]["good"] == pytest.approx(mean, abs=1e-6)
+    with pytest.raises(UsageError, match="did you mean 'mean'"):
+        run.invoke(app, [*words, "--long", "mena"], catch_exceptions=False)
 
 
 def test_questions_choices_tags_and_blanks(tmp_path: Path, tokenizer: Tokenizer) -> None:

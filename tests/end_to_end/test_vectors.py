@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +54,64 @@ def test_a_file_becomes_vectors_or_a_folder_that_is_searched(model_folder: Path,
     assert (found[0]["id"], len(found)) == ("k3", 3)
 
 
+def test_an_empty_text_is_a_row_of_nan_or_left_out_of_a_search_and_said(model_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("key,text\nk1,the cat sat\nk2, \nk3,the ship left\n")
+    for words in (["embed", "--normalize"], ["predict", "--task", "embed"]):
+        said = run.invoke(
+            app, [words[0], str(model_folder), str(tmp_path / "a.csv"), "--out", str(tmp_path / "v.npy"), *words[1:]]
+        )
+        assert "their rows are NaN: 1, the first at" in said.stderr
+        assert "a.csv:3" in said.stderr
+        assert np.isnan(np.load(tmp_path / "v.npy")).all(axis=1).tolist() == [False, True, False]
+    said = run.invoke(app, ["embed", str(model_folder), str(tmp_path / "a.csv"), "--out", str(tmp_path / "v")])
+    assert "no vector: left out: 1, the first at" in said.stderr
+    found = json.loads(ok("search", tmp_path / "v", "the ship left", "--json"))
+    assert [one["id"] for one in found] == ["2", "0"], "the numbers of the file's rows"
+    (tmp_path / "b.csv").write_text("id,text\nk1,the cat sat\nk3,the ship left\n")
+    ok("embed", model_folder, tmp_path / "b.csv", "--out", tmp_path / "w")
+    found = json.loads(ok("search", tmp_path / "w", "the ship left", "--json"))
+    assert [one["id"] for one in found] == ["k3", "k1"], "the column id, where there is one"
+
+
+def test_several_columns_are_one_text_and_those_of_training_are_known(model_folder: Path, tmp_path: Path) -> None:
+    rows = [f"the ship {i},it left at {i},{'in' if i % 2 else 'out'}" for i in range(12)]
+    (tmp_path / "a.csv").write_text("\n".join(["synopsis,story,verdict", *rows]))
+    out, text = tmp_path / "v.npy", "--columns=text=synopsis,story"
+    ok("embed", model_folder, tmp_path / "a.csv", "--out", out, text)
+    expected = albert.load(model_folder).embed("the ship 3\nit left at 3")
+    assert np.load(out)[3] == pytest.approx(expected, abs=1e-5)
+    words = ["finetune", "--model", model_folder, "--data", tmp_path / "a.csv", text, "--set", "train.steps=2"]
+    ok(*words, "--out", tmp_path / "run", "--set", "data.max_length=32")
+    ok("embed", tmp_path / "run", tmp_path / "a.csv", "--out", out)
+    expected = albert.load(tmp_path / "run").embed("the ship 3\nit left at 3")
+    assert np.load(out)[3] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_document_is_a_file_of_a_folder_and_lines_of_a_file_are_said(model_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name, text in (("a.txt", "the cat sat\non the ship"), ("b.txt", "a winter letter\nleft at noon")):
+        (tmp_path / "docs" / name).write_text(text)
+    ok("embed", model_folder, tmp_path / "docs", "--out", tmp_path / "v")
+    found = json.loads(ok("search", tmp_path / "v", "a winter letter left at noon", "--json"))
+    assert (found[0]["id"], len(found)) == ("b.txt", 2)
+    words = ["embed", str(model_folder), str(tmp_path / "docs" / "a.txt"), "--out", str(tmp_path / "w")]
+    assert "a.txt: 2 texts, one per line; a folder of .txt files is one text per file" in run.invoke(app, words).stderr
+
+
+def test_sigterm_ends_embed_as_ctrl_c_does(model_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("the old harbour was quiet\n" * 300_000)
+    words = ["embed", str(model_folder), str(tmp_path / "in.txt"), "--out", str(tmp_path / "v")]
+    with subprocess.Popen([sys.executable, "-m", "albert", *words], stderr=subprocess.PIPE) as process:
+        while not list(tmp_path.glob("*v*")):
+            assert process.poll() is None, "ended before it wrote anything"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate()
+    assert (process.returncode, b"interrupted" in errors) == (130, True)
+    assert b"Traceback" not in errors
+    assert not list(tmp_path.glob("*v*"))
+
+
 def test_exit_codes_tell_bad_data_from_a_wrong_model_and_a_wrong_word(
     model_folder: Path, table: Path, tmp_path: Path
 ) -> None:
@@ -63,9 +123,11 @@ def test_exit_codes_tell_bad_data_from_a_wrong_model_and_a_wrong_word(
     assert failure("search", tmp_path / "v", " ")[0] == 3
     assert failure("embed", model_folder, table, "--out", tmp_path / "v.txt")[0] == 2
     assert failure("embed", model_folder, tmp_path / "none.csv", "--out", tmp_path / "w")[0] == 3
-    (tmp_path / "bad.csv").write_text("text,other\na cat,x\n,y\n")
+    code, message = failure("embed", model_folder, "one text " * 1000, "--out", tmp_path / "w")
+    assert (code, "for one text: albert predict MODEL TEXT --task embed" in message) == (3, True)
+    (tmp_path / "bad.csv").write_text("text,other\n,x\n,y\n")
     code, message = failure("embed", model_folder, tmp_path / "bad.csv", "--out", tmp_path / "w")
-    assert (code, "bad.csv:3: the text is empty" in message) == (3, True)
+    assert (code, "no texts: there must be one at least" in message) == (3, True)
     assert not (tmp_path / "w").exists()
     code, message = failure("embed", model_folder, table, "--out", tmp_path / "w", "--columns", "id=kee")
     assert (code, "did you mean 'key'" in message) == (3, True)

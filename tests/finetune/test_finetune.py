@@ -16,10 +16,13 @@ from albert.errors import DataError, ModelError, UsageError
 from albert.finetune import Finetuned, FinetunePlan, finetune
 from albert.finetune.settings import FinetuneSettings, TuneSettings
 from albert.finetune.start import Start
+from albert.inference.early_exit import EarlyExitEngine
+from albert.inference.model import load
 from albert.inference.predictor import Predictor
 from albert.inference.torch_engine import TorchEngine
 from albert.labelled.request import Opened
 from albert.model.folder import load_model
+from albert.tasks.bag_of_words import bag_of_words
 from albert.tasks.classification import Regression, TextExample
 from albert.tasks.task import Splits
 from albert.tokenizer import Tokenizer
@@ -132,7 +135,7 @@ def test_the_best_model_is_kept_not_the_last(
     scores = iter([0.6, 0.9, 0.7])
     data = opened()
     monkeypatch.setattr(type(data.task), "baseline", lambda *_: None)
-    monkeypatch.setattr("albert.finetune.preparation.bag_of_words", lambda *_: None)
+    monkeypatch.setattr("albert.finetune.words.bag_of_words", lambda *_: None)
     monkeypatch.setattr(type(data.task), "score", lambda *_: {"accuracy": next(scores)})
     result = tune(data, model_folder, tmp_path / "run", settings())
     assert (result.chosen.best_step, result.chosen.steps, result.chosen.score) == (40, 60, 0.9)
@@ -149,7 +152,7 @@ def test_early_stopping_ends_a_run_and_stays_ended(
     data = opened()
     scores = iter([0.9, 0.8, 0.7])
     monkeypatch.setattr(type(data.task), "baseline", lambda *_: None)
-    monkeypatch.setattr("albert.finetune.preparation.bag_of_words", lambda *_: None)
+    monkeypatch.setattr("albert.finetune.words.bag_of_words", lambda *_: None)
     monkeypatch.setattr(type(data.task), "score", lambda *_: {"accuracy": next(scores)})
     chosen = settings(train__steps=200, tune__patience=2)
     result = tune(data, model_folder, tmp_path / "run", chosen)
@@ -349,3 +352,42 @@ def test_a_bag_of_words_stands_beside_the_score_and_is_named_where_it_is_as_good
     assert f"| accuracy, bag of words (TF-IDF, linear model) | {result.bag_of_words:.4f} |" in card
     report = (tmp_path / "run" / "report.html").read_text()
     assert f"A bag of words (TF-IDF and a linear model): {result.bag_of_words:.4f}." in report
+
+
+def test_a_bag_of_words_is_fitted_once_for_a_run_folder(
+    opened: MakeData, model_folder: Path, settings: MakeSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted: list[int] = []
+
+    def fit(*given: Any) -> Any:
+        fitted.append(1)
+        return bag_of_words(*given)
+
+    monkeypatch.setattr("albert.finetune.words.bag_of_words", fit)
+    out, chosen = tmp_path / "run", settings(train__steps=8)
+    first = tune(opened(), model_folder, out, chosen)
+    (out / "summary.json").unlink()  # killed before its end
+    again = tune(opened(), model_folder, out, chosen)
+    plan = finetune(opened(), str(model_folder), out, settings=chosen, dry_run=True)
+    assert isinstance(plan, FinetunePlan)
+    assert len(fitted) == 1, "a run that goes on, a finished one and its plan read what the folder keeps"
+    assert first.bag_of_words == again.bag_of_words == plan.bag_of_words
+    kept = json.loads((out / "bag_of_words.json").read_text())
+    (out / "bag_of_words.json").write_text(json.dumps(kept | {"data": "other", "score": 0.0}))
+    finetune(opened(), str(model_folder), out, settings=chosen, dry_run=True)
+    assert len(fitted) == 2, "a score of other data is not taken over"
+
+
+def test_a_model_tuned_for_early_exit_says_so_and_its_texts_may_leave(
+    opened: MakeData, model_folder: Path, settings: MakeSettings, tmp_path: Path
+) -> None:
+    tune(opened(), model_folder, tmp_path / "run", settings(train__steps=20, tune__early_exit=True))
+    model = load(tmp_path / "run", early_exit="patience=1")
+    engine = model.predictor.engine
+    assert isinstance(engine, EarlyExitEngine)
+    assert model.task is not None
+    assert model.task.early_exit
+    assert {decided.label for decided in model.classify(["a lovely ship", "an awful dog"])} <= {"bad", "good"}
+    assert 1 < engine.mean_layers <= 2
+    with pytest.raises(UsageError, match=r"was not tuned for early exit: tune it with `albert finetune --early-exit`"):
+        load(model_folder, early_exit="patience=1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,24 @@ def rows(count: int, *, seed: int) -> list[dict[str, Any]]:
     return [{"id": np.int64(i), "text": one.text, "label": LABELS[one.target]} for i, one in enumerate(drawn)]  # type: ignore[index]
 
 
+class Series:
+    """What a single column of pandas looks like from outside."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self._texts = texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def to_dict(self) -> dict[int, str]:
+        return dict(enumerate(self._texts))
+
+
 class Frame:
     """What pandas' DataFrame looks like from outside."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
-        self._rows = rows
+        self._rows, self.columns = rows, list(rows[0])
 
     def to_dict(self, orient: str) -> list[dict[str, Any]]:
         assert orient == "records"
@@ -39,7 +53,7 @@ def test_lists_of_dicts_and_frames_are_tuned_on(model_folder: Path, tmp_path: Pa
         rows(80, seed=0),
         tmp_path / "run",
         dev=Frame(rows(20, seed=1)),
-        test=rows(10, seed=2),
+        test=rows(10, seed=0),
         settings=FAST,
         tell=told.append,
     )
@@ -47,6 +61,8 @@ def test_lists_of_dicts_and_frames_are_tuned_on(model_folder: Path, tmp_path: Pa
     assert "test_accuracy" in result.test
     assert albert.load(tmp_path / "run").classify("the ship sat lovely").label in LABELS
     assert any("classification" in line for line in told)
+    assert any("the first: test:1 is data:1: scores on them say little" in line for line in told)
+    assert "/albert-" not in (tmp_path / "run" / "decisions.jsonl").read_text(), "places, without a temporary path"
 
 
 def test_what_is_wrong_is_named_without_a_temporary_path(model_folder: Path, tmp_path: Path) -> None:
@@ -55,6 +71,8 @@ def test_what_is_wrong_is_named_without_a_temporary_path(model_folder: Path, tmp
         albert.tune(model_folder, bad, tmp_path / "run", settings=FAST)
     with pytest.raises(DataError, match=r"^data:1: a str, must be a dict of columns"):
         albert.tune(model_folder, ["a text"], tmp_path / "run", settings=FAST)
+    with pytest.raises(DataError, match=r"^data:1: a str, must be a dict of columns"):
+        albert.tune(model_folder, Series(["a text"]), tmp_path / "run", settings=FAST)
     with pytest.raises(UsageError, match=r"^data: a int: give a path, a list of dicts or a DataFrame"):
         albert.tune(model_folder, 3, tmp_path / "run", settings=FAST)
     with pytest.raises(UsageError, match="did you mean 'steps'"):

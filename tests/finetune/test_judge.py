@@ -41,3 +41,4 @@ def test_the_advised_warm_up_is_longer_and_leaves_half_of_the_run(
     text = judge.explain(TrainState(), finished=True)
     assert ("warm-up" in text) == (advised is not None)
     assert advised is None or f"optimizer.warmup_steps={advised})" in text
+    assert (f"try more steps (--set train.steps={10 * steps})" in text) == (steps < 100)

@@ -56,7 +56,7 @@ def test_without_its_checkpoint_the_error_says_what_to_delete_and_that_helps(
     out, chosen, data = tmp_path / "run", settings(train__keep=1), opened()
     scores = [0.6, 0.9, 0.7]
     monkeypatch.setattr(type(data.task), "baseline", lambda *_: None)
-    monkeypatch.setattr("albert.finetune.preparation.bag_of_words", lambda *_: None)
+    monkeypatch.setattr("albert.finetune.words.bag_of_words", lambda *_: None)
     monkeypatch.setattr(type(data.task), "score", lambda *_: {"accuracy": scores.pop(0)})
     finetune(data, str(model_folder), out, settings=chosen)
     before = (out / "model" / "model.safetensors").read_bytes()

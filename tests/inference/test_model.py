@@ -20,7 +20,8 @@ from albert.inference.model import Model
 from albert.inference.predictor import Predictor
 from albert.model.folder import load_model
 from albert.tasks.choice import Choice
-from albert.tasks.classification import Classification, Label, Labels, MultiLabel, Number, Regression
+from albert.tasks.classification import Classification, MultiLabel, Regression
+from albert.tasks.classified import Label, Labels, Number
 from albert.tasks.span import SpanTask
 from albert.tasks.tagging import Tagging
 from albert.tokenizer import Tokenizer
@@ -279,6 +280,32 @@ def test_a_list_of_words_is_said_to_be_taken_as_texts(
     (one,) = model.tag([["Maria", "wrote"]])
     assert [word.text for word in one.words] == ["Maria", "wrote"]
     assert len(model.tag(["Maria wrote", "Peter read"])) == 2
+    assert model.tag(words=["Maria", "wrote"]) == one
     assert not caplog.records
     assert len(model.tag(["Maria", "wrote"])) == 2
-    assert "took a list of 2 words as 2 texts: for one sentence give [words]" in caplog.text
+    assert "took a list of 2 words as 2 texts: for one sentence say tag(words=[…])" in caplog.text
+    with pytest.raises(UsageError, match=r"give a text, a list of texts, or words=\[…\] of one sentence"):
+        model.tag()  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match="give a text, a list of texts, or words"):
+        model.tag("Maria wrote", words=["Maria"])  # type: ignore[call-overload]
+
+
+def test_the_kind_of_a_decision_may_be_said_and_is_checked(make_folder: MakeFolder) -> None:
+    model = albert.load(make_folder(task=Regression(max_length=64)))
+    assert isinstance(model.classify("the end", kind="regression").value, float)
+    with pytest.raises(UsageError, match=r"kind='multi-label': .* was tuned for regression: say that, or leave it out"):
+        model.classify("the end", kind="multi-label")
+    with pytest.raises(AttributeError, match=r"Number has no \.label: this model's decisions have \.value"):
+        _ = model.classify("the end").label
+
+
+def test_what_has_no_word_or_blank_is_named_by_its_place_in_a_list(make_folder: MakeFolder, tmp_path: Path) -> None:
+    model = albert.load(make_folder("mlm"))
+    with pytest.raises(DataError, match=r"^text 2: no \[MASK\] in the text"):
+        model.fill(["a [MASK]", "the end"])
+    with pytest.raises(DataError, match=r"^no \[MASK\] in the text"):
+        model.fill("the end")
+    with pytest.raises(DataError, match=r"^the text is empty"):
+        model.embed(" ")
+    with pytest.raises(DataError, match=r"^text 2: the text is empty"):
+        model.save_vectors(["the end", ""], tmp_path / "v")

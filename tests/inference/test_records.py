@@ -18,7 +18,8 @@ from albert.inference.fill import Blank, Fill, Guess, PlainText
 from albert.inference.records import check_output, decide_records, lines_of, output_format, write_records
 from albert.tasks.candidates import Candidate
 from albert.tasks.choice import Choice, ChoiceExample, Chosen
-from albert.tasks.classification import Classification, Label, Labels, MultiLabel, Number, Regression, TextExample
+from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
+from albert.tasks.classified import Label, Labels, Number
 from albert.tasks.span import Answer, QuestionExample, SpanTask
 from albert.tasks.tagging import TagExample, Tagged, TaggedSpan, TaggedWord, Tagging
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +91,20 @@ def test_vectors_are_mapped_and_a_folder_is_written_again_as_a_whole(model: Mode
     with pytest.raises(DataError, match="no texts"):
         model.save_vectors([], tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+def test_a_place_that_holds_something_else_is_refused_before_a_text_is_read(model: Model, tmp_path: Path) -> None:
+    def never() -> Iterator[str]:
+        raise AssertionError("read")
+        yield ""
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"holds thesis\.txt, which would be lost"):
+        model.save_vectors(never(), tmp_path / "mine")
+    with pytest.raises(UsageError, match="is a file: name a folder"):
+        model.save_vectors(never(), tmp_path / "file")
 
 
 def test_a_matrix_of_unknown_length_is_a_whole_npy(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_a_table_of_texts_and_its_dev_table_are_checked_row_by_row(tmp_path: Pat
     assert (first.split, first.num_rows, first.classes) == (None, 20, {"a": 10, "b": 10})
     assert (first.num_problems, first.problems[0][: len(f"{train}:22")]) == (1, f"{train}:22")
     assert (second.split, second.num_rows, second.num_problems) == ("dev", 1, 1)
-    assert any("are in" in warning for warning in second.warnings)
+    assert any("1 row is in" in warning for warning in second.warnings)
 
 
 def test_other_data_is_checked_by_opening_it_and_every_problem_is_kept(tmp_path: Path) -> None:

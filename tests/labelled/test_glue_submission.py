@@ -9,7 +9,7 @@ import pytest
 
 from albert.errors import UsageError
 from albert.labelled.glue_submission import SIZES, write_submission
-from albert.tasks.classification import Label, Number
+from albert.tasks.classified import Label, Number
 
 
 def labels(*names: str) -> list[Label]:

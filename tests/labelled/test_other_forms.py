@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from albert.errors import DataError, UsageError
-from albert.labelled.catalog import open_data
+from albert.labelled.catalog import open_data, read_inputs
 from albert.labelled.check import check_labelled
 from albert.labelled.request import DataRequest, Opened
 from albert.labelled.rows import read_rows
 from albert.labelled.table_check import TableCheck
+from albert.tasks.classification import Classification
+from albert.tasks.tagging import Tagging
 
 ROWS = [
     {"text": f"the {'lovely' if i % 2 else 'awful'} ship came in number {i}", "label": "good" if i % 2 else "bad"}
@@ -74,7 +76,7 @@ def test_a_folder_a_class_is_classification_and_its_train_and_test_are_found(tmp
     opened = open_data(DataRequest(tmp_path / "aclImdb"))
     assert (opened.name, sizes(opened)) == ("classification", (18, 2, 8))
     assert opened.task.labels == ("neg", "pos")  # type: ignore[attr-defined]
-    assert any("a folder a class: neg, pos; left out" in note and "unsup" in note for note in opened.notes)
+    assert any("one folder per class: neg, pos; left out" in note and "unsup" in note for note in opened.notes)
     assert {Path(example.place.rpartition(":")[0]).parent.name for example in opened.splits.train} == {"neg", "pos"}
     alone = open_data(DataRequest(tmp_path / "aclImdb" / "train"))
     write(tmp_path / "aclImdb" / "train" / "neg" / "0_7.txt", "another text")
@@ -84,6 +86,18 @@ def test_a_folder_a_class_is_classification_and_its_train_and_test_are_found(tmp
         {"neg": 10, "pos": 10},
         {"neg": 4, "pos": 4},
     ]
+
+
+def test_a_folder_of_texts_is_one_text_per_file_to_decide_about(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt", "README.txt", "notes.md"):
+        write(tmp_path / "mine" / name, f"{name}, first line\nsecond line")
+    rows = [row.values for row in read_rows(tmp_path / "mine")]
+    assert rows == [{"file": name, "text": f"{name}, first line\nsecond line"} for name in ("a.txt", "b.txt")]
+    task = Classification(("bad", "good"))
+    examples = list(read_inputs(task, tmp_path / "mine", {}))
+    assert [example.others["file"] for example in examples] == ["a.txt", "b.txt"]
+    with pytest.raises(DataError, match="can't be learned from"):
+        open_data(DataRequest(tmp_path / "mine"))
 
 
 def test_a_list_of_objects_and_lines_of_them_under_the_name_json_are_rows(tmp_path: Path) -> None:
@@ -107,6 +121,17 @@ def test_fasttext_files_have_one_label_or_several(tmp_path: Path) -> None:
     many = write(tmp_path / "many.txt", "".join(f"__label__a __label__{i % 3} {ROWS[i]['text']}\n" for i in range(20)))
     opened = open_data(DataRequest(many))
     assert (opened.name, opened.task.labels) == ("multi-label", ("0", "1", "2", "a"))  # type: ignore[attr-defined]
+    single = write(tmp_path / "single.txt", "__label__a some words\n__label__2 other words\n")
+    opened = open_data(DataRequest(many, dev=single, test=single))
+    assert [example.target for example in opened.splits.dev["dev"]] == [(3,), (2,)]
+    assert [example.target for example in opened.splits.test["test"]] == [(3,), (2,)]
+    with pytest.raises(
+        DataError, match=r"many.txt:1: .* must be one class: for several per row say --task multi-label"
+    ):
+        open_data(DataRequest(one, dev=many))
+    odd = write(tmp_path / "odd.txt", "__label__a,b __label__c words\n__label__a,b other words\n" * 9)
+    odd_dev = write(tmp_path / "odd-dev.txt", "__label__a,b more words\n")
+    assert open_data(DataRequest(odd, dev=odd_dev)).splits.dev["dev"][0].target == (0,)
 
 
 def test_the_names_beside_whole_numbers_are_the_classes(tmp_path: Path) -> None:
@@ -144,6 +169,20 @@ def test_a_tag_with_an_unknown_position_is_warned_of(tmp_path: Path) -> None:
     assert any(note.startswith("warning: 'Q-PER' is no tag of a span") for note in notes)
     plain = open_data(DataRequest(write(tmp_path / "b.conll", CONLL))).notes
     assert not any("warning" in note for note in plain)
+    other = open_data(DataRequest(write(tmp_path / "c.conll", CONLL.replace("B-ORG", "B_ORG")))).notes
+    assert any("'B_ORG' look like tags of spans, which are written B-NAME, I-NAME" in note for note in other)
+
+
+def test_tags_of_spans_speak_for_a_file_of_any_name(tmp_path: Path) -> None:
+    tagged = "# of my own\n" + "".join(f"Maria\t_\tB-PER\nwrote{i}\t_\tO\n\n" for i in range(20))
+    for name in ("mine.ner", "mine", "mine.txt", "mine.prüf"):
+        path = write(tmp_path / name, tagged)
+        assert open_data(DataRequest(path)).name == "tagging"
+        words = [example.words for example in read_inputs(Tagging(("O", "B-PER")), path, {})]  # type: ignore[attr-defined]
+        assert words[:2] == [("Maria", "wrote0"), ("Maria", "wrote1")]
+    for text in ("one text\nand another\n", "Maria\tPER\n", "Maria B-PER wrote\nPaul O\n"):
+        with pytest.raises(DataError):
+            open_data(DataRequest(write(tmp_path / "other.ner", text)))
 
 
 def test_a_table_without_a_header_is_said_to_have_none_in_one_line(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_classes_are_collected_from_all_rows_and_ordered() -> None:
 def test_too_few_classes_are_refused_by_count_or_by_what_is_wrong_with_their_labels() -> None:
     with pytest.raises(DataError, match=r"a\.csv: 1 different label in 2 rows \(column 'verdict'\), there must be 2"):
         find_classes("classification", rows("a", "a"), COLUMNS, separator=None)
-    with pytest.raises(DataError, match=r"a\.csv:3: column 'verdict' holds \['b'\]"):
+    with pytest.raises(DataError, match=r"a\.csv:3: column 'verdict' holds the list \['b'\]"):
         find_classes("classification", rows("a", ["b"]), COLUMNS, separator=None)
     with pytest.raises(DataError, match="0 different labels in 1 rows"):
         find_classes("multi-label", rows(""), COLUMNS, separator="|")

@@ -13,6 +13,9 @@ from albert.model.locate import HUB_FILES, locate, refuse_two_meanings
 
 
 def test_a_folder_is_itself(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"has no config\.json, so it is no model folder"):
+        locate(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
     assert locate(tmp_path) == tmp_path
 
 
@@ -42,6 +45,12 @@ def test_a_name_that_is_a_preset_and_a_model_folder_is_refused_and_a_path_is_not
     refuse_two_meanings("small")
     (tmp_path / "small" / "model").mkdir(parents=True)
     refuse_two_meanings("small")  # a folder of anything else
+    with pytest.raises(UsageError, match=r"small: is a preset"):
+        locate("small")
+    with pytest.raises(ModelError, match=r"small: has no config\.json"):
+        locate("./small")
+    (tmp_path / "tiny-en").mkdir()
+    assert (locate("tiny-en") / "config.json").is_file(), "the shipped one"
     (tmp_path / "small" / "model" / "config.json").write_text("{}")
     with pytest.raises(UsageError, match=r"write ./small for the folder"):
         refuse_two_meanings("small")

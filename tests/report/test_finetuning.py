@@ -15,7 +15,8 @@ from albert.report.decisions import FILE, keep_decisions, read_decisions
 from albert.report.writing import write_report
 from albert.tasks.candidates import Candidate
 from albert.tasks.choice import Choice, ChoiceExample, Chosen
-from albert.tasks.classification import Classification, Label, Labels, MultiLabel, Number, Regression, TextExample
+from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
+from albert.tasks.classified import Label, Labels, Number
 from albert.tasks.span import Answer, AnswerText, QuestionExample, SpanTask
 from albert.tasks.tagging import TagExample, Tagged, TaggedWord, Tagging
 

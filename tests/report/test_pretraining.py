@@ -66,7 +66,7 @@ def test_a_finished_run_shows_figures_curves_settings_and_origins(tmp_path: Path
     assert "+0.500" in text
     assert captions(text) == [
         "Loss in training, all objectives", "Masked words: loss", "Masked words: accuracy",
-        "Order of segments: accuracy", "Learning rate", "Norm of the gradient", "Tokens a second",
+        "Order of segments: accuracy", "Learning rate", "Norm of the gradient", "Tokens per second",
     ]  # fmt: skip
     for fact in (
         "<dt>train.steps</dt><dd>40</dd>",

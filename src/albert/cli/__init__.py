@@ -6,6 +6,7 @@ Commands import their stage inside the function, so that `albert --help` loads n
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from typing import Annotated
@@ -20,6 +21,7 @@ from albert.cli import (
     doctor,
     embed,
     evaluate,
+    export,
     finetune,
     info,
     plan,
@@ -54,6 +56,7 @@ app.command("predict")(predict.predict)
 app.command("embed")(embed.embed)
 app.command("search")(embed.search)
 app.command("serve")(serve.serve)
+app.add_typer(export.app, name="export")
 app.command("convert")(convert.convert)
 app.add_typer(study.app, name="study")
 app.command("plan")(plan.plan)
@@ -82,6 +85,7 @@ def main() -> None:
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     debug = "--debug" in words[:end]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, in every command: nothing is half written
     arguments = [word for word in words[:end] if word != "--debug"] + words[end:]  # accepted anywhere on the line
     try:
         try:

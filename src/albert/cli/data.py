@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -45,7 +44,6 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Build a token store: documents, sentences, token ids, in shards that are read without loading them."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: end the workers, keep what is finished
     from albert.data.build import build_store
     from albert.data.engines import LocalEngine, RayEngine
     from albert.data.plan import BuildSettings

@@ -42,7 +42,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
 
     Ends with 0, or with 1 if something essential is broken (a red line).
     """
-    findings = [*_machine(), *_packages(), *_torch()]
+    findings = [*_machine(), *_packages(), *_torch(), *_engines()]
     broken = any(finding.state == "bad" for finding in findings)
     if as_json:
         lines = [dataclasses.asdict(finding) for finding in findings]
@@ -134,6 +134,22 @@ def _torch() -> Iterator[Finding]:
         ceiling = os.environ.get("ONEDNN_MAX_CPU_ISA", "")
         fix = f"nothing to do: ONEDNN_MAX_CPU_ISA={ceiling} keeps oneDNN off it (ALBERT_AMX=on would trust it)"
         yield Finding("AMX", f"announced but not used ({amx.source})", "note", fix)
+
+
+def _engines() -> Iterator[Finding]:
+    """Say which engines can run a model, and which was the fastest where they were measured."""
+    try:
+        from albert.inference.choose_engine import NEEDS, installed, measured
+        from albert.inference.int8 import has_vnni
+    except (ImportError, OSError):
+        return  # torch is broken, which is said above
+    yield Finding("engines", ", ".join(name for name in reversed(NEEDS) if installed(name)))
+    yield Finding("int8", "full range (VNNI)" if has_vnni() else "weights of 7 bits: the CPU has no VNNI")
+    if wish := os.environ.get("ALBERT_ENGINE"):
+        yield Finding("engine", f"{wish}, by ALBERT_ENGINE")
+    for found in measured():
+        pace = ", ".join(f"{name} {number:,.0f}" for name, number in found.texts_per_second.items())
+        yield Finding("fastest", f"{found.fastest} at {found.shape} (measured, texts/s: {pace})")
 
 
 def _requirements() -> dict[str, list[Requirement]]:

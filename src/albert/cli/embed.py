@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from albert.cli.engine_options import EngineOption, PrecisionOption
 from albert.cli.finetune import parse_columns
-from albert.cli.progress import Show, progress_line
-from albert.errors import UsageError
-
-if TYPE_CHECKING:
-    from albert.inference.fill import PlainText
+from albert.cli.predict import is_there
+from albert.cli.progress import count_read, counted, progress_line
+from albert.errors import DataError, UsageError
 
 MODEL_HELP = "A model folder, a run, or a model that comes with the package."
 SHOWN = 200  # characters of a text
@@ -31,10 +29,12 @@ def embed(
     columns: Annotated[
         list[str] | None, typer.Option(help="A column by its role: --columns text=body --columns id=key.")
     ] = None,
+    engine: EngineOption = None,
+    precision: PrecisionOption = "fp32",
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Write the vectors of texts, one row per text, in the order of the file."""
-    from albert.inference.inputs import as_file, read_plain
+    from albert.inference.inputs import as_file, line_notes, read_plain, with_words
     from albert.inference.model import load
     from albert.inference.records import check_output
     from albert.inference.vectors import save_matrix, unit
@@ -42,20 +42,27 @@ def embed(
 
     if out.suffix not in ("", ".npy"):
         raise UsageError(f"--out {out}: end it in .npy for the vectors alone, or name a folder to search in")
+    if source != "-" and not is_there(source):
+        raise DataError(
+            f"{source[:80]}: no such file: check the path; for one text: albert predict MODEL TEXT --task embed"
+        )
     told, report = parse_columns(columns or []), ReadReport()
     with ExitStack() as stack:
         path = stack.enter_context(as_file(sys.stdin.buffer)) if source == "-" else Path(source)
         check_output("--out", out, path)
-        loaded = load(model)
+        loaded = load(model, engine=engine, precision=precision)
         show = stack.enter_context(progress_line("embedding"))
-        texts = _counted(read_plain(path, told, report), show)
+        total = count_read(read_plain(loaded, path, told, ReadReport()), show)
+        for note in line_notes(path, total) if source != "-" else []:
+            show.say(f"note: {note}")
+        texts = counted(read_plain(loaded, path, told, report), show, total=total)
         if out.suffix:
-            rows = loaded.predictor.predict(loaded.embedding(), texts)
+            rows = loaded.predictor.predict(loaded.embedding(strict=False), with_words(texts, report, keep=True))
             count = save_matrix(out, (unit(row) for row in rows) if normalize else rows, width=loaded.width)
         else:
-            count = loaded.save_vectors(texts, out)
+            count = loaded.save_vectors(with_words(texts, report, keep=False), out)
     for line in report.lines():
-        print(f"note: {line}", file=sys.stderr)
+        print(f"note: {line.replace(str(path), 'standard input' if source == '-' else source)}", file=sys.stderr)
     facts = {"texts": count, "width": loaded.width, "out": str(out)}
     print(json.dumps(facts) if json_ else f"{count:,} vectors of {loaded.width} numbers in {out}")
 
@@ -78,9 +85,3 @@ def search(
     for one in found:
         text = " ".join(one.text.split())
         print(f"{one.similarity:7.4f}  {one.id}  {text if len(text) <= SHOWN else text[: SHOWN - 1] + '…'}")
-
-
-def _counted(texts: Iterable[PlainText], show: Show) -> Iterator[PlainText]:
-    for number, one in enumerate(texts, 1):
-        show(0.0, f"{number:,} texts")
-        yield one

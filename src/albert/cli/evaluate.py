@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from albert.cli.engine_options import EngineOption, ExitOption, LongOption, PrecisionOption
 from albert.cli.finetune import parse_columns
 from albert.cli.progress import duration, progress_line
 from albert.errors import UsageError
 
 if TYPE_CHECKING:
-    from albert.evaluate import EvaluationPlan, PretrainingScores, Scores, TaskPlan, TaskScores
+    from albert.evaluate import EvaluationPlan, ExitCurve, PretrainingScores, Scores, TaskPlan, TaskScores
 
 COLUMNS = {"mlm_loss": "MLM loss", "mlm_accuracy": "MLM", "sop_accuracy": "SOP", "nsp_accuracy": "NSP"}
+CURVE = "curve"  # --exit: every rule, in a table
 SOURCES = {
     "store": "the same weights and masking, on examples of the training store",
     "log": "as logged over the last tenth of the steps, while the weights moved; --train STORE measures it",
@@ -50,6 +52,10 @@ def evaluate(
         int | None, typer.Option(min=1, help="So many rows, or pairs of each objective (default: all; the run's).")
     ] = None,
     length: Annotated[int | None, typer.Option(min=1, help="Tokens per sequence (default: as trained).")] = None,
+    engine: EngineOption = None,
+    precision: PrecisionOption = "fp32",
+    long: LongOption = None,
+    exit_: ExitOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
@@ -63,16 +69,31 @@ def evaluate(
         request = DataRequest(
             data, task=task, columns=parse_columns(columns or []), max_length=length, limit_dev=examples
         )
+        if exit_ == CURVE:
+            with progress_line("evaluating") as show:
+                curve = stage.exit_curve(model, request, engine=engine, precision=precision, observe=show)
+            print(json.dumps(asdict(curve), indent=2) if json_ else _curve_text(curve))
+            return
         with progress_line("evaluating") as show:
             scored = stage.evaluate_task(
-                model, request, predictions=predictions, submission=submission, dry_run=dry_run, observe=show
+                model,
+                request,
+                predictions=predictions,
+                submission=submission,
+                engine=engine,
+                precision=precision,
+                long=long,
+                early_exit=exit_,
+                dry_run=dry_run,
+                observe=show,
             )
         facts = _task_facts(scored)
         print(json.dumps(facts, indent=2) if json_ else _task_text(facts))
         return
-    if task or columns or predictions or submission:
+    if task or columns or predictions or submission or engine or long or exit_ or precision != "fp32":
         raise UsageError(
-            f"{data}: is a token store: --task, --columns, --predictions and --submission need labelled data"
+            f"{data}: is a token store: --task, --columns, --predictions, --submission, --engine, --precision, "
+            "--long and --exit need labelled data"
         )
     with progress_line("evaluating") as show:
         result = stage.evaluate_pretraining(
@@ -90,6 +111,20 @@ def evaluate(
         print(_plan_text(result))
     else:
         print(_scores_text(result))
+
+
+def _curve_text(curve: ExitCurve) -> str:
+    whole = curve.points[0]
+    lines = [f"{curve.model}: {curve.texts:,} texts, {curve.engine}", f"{'':<18}{curve.metric:>16}  layers  texts/s"]
+    for one in curve.points:
+        faster = (
+            f"  {one.texts_per_second / whole.texts_per_second:.2f}x, {100 * (one.score - whole.score):+.2f} points"
+        )
+        lines.append(
+            f"{one.rule or 'all layers':<18}{one.score:16.4f}  {one.layers:6.2f}  {one.texts_per_second:7.1f}"
+            + (faster if one.rule else "")
+        )
+    return "\n".join(lines)
 
 
 def _task_facts(result: TaskScores | TaskPlan) -> dict[str, Any]:
@@ -117,7 +152,8 @@ def _task_text(facts: dict[str, Any]) -> str:
         for score, value in (own.get("scores") or {}).items():
             baseline = (own.get("baseline") or {}).get(score)
             lines.append(
-                f"  {score:<22} {value:8.4f}" + (f"   baseline {baseline:8.4f}" if baseline is not None else "")
+                f"  {score.replace('_', ' '):<22} {value:8.4f}"
+                + (f"   baseline {baseline:8.4f}" if baseline is not None else "")
             )
     lines += [f"decisions in {path}" for path in facts.get("predictions", [])]
     if "seconds" in facts:

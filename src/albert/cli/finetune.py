@@ -43,6 +43,9 @@ def finetune(
     adapt_on: Annotated[
         list[Path] | None, typer.Option(help="Further text for --adapt, without labels: .txt .jsonl .parquet.")
     ] = None,
+    early_exit: Annotated[
+        bool, typer.Option("--early-exit", help="Train the head on every layer, for `predict --exit`.")
+    ] = False,
     processes: Annotated[int, typer.Option(min=1, help=PROCESSES_HELP)] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
@@ -58,7 +61,8 @@ def finetune(
     from albert.labelled.catalog import DataRequest, open_data
     from albert.settings import read_settings
 
-    settings = read_settings(FinetuneSettings, file=config, assignments=set_ or [])
+    assignments = [*(set_ or []), *(["tune.early_exit=true"] if early_exit else [])]
+    settings = read_settings(FinetuneSettings, file=config, assignments=assignments)
     request = DataRequest(
         data, task=task, dev=dev, test=test, columns=parse_columns(columns or []), **settings.data.model_dump()
     )
@@ -146,7 +150,9 @@ def _plan_text(plan: FinetunePlan) -> str:
 
 def _result_text(result: Finetuned) -> str:
     chosen, facts = result.chosen, result.summary()
-    lines = [f"{result.folder}: the run is finished, nothing was left to do"] if result.was_finished else []
+    lines = []
+    if result.was_finished and len(result.runs) > 1:  # a single run says it itself
+        lines.append(f"{result.folder}: all runs are finished, nothing was left to do")
     lines += [f"{result.folder / 'model'}: best at step {chosen.best_step:,} of {chosen.steps:,}"]
     lines += [
         f"  {name.removeprefix('valid_').replace('_', ' '):<18} {value:.4f}" for name, value in chosen.scores.items()
@@ -167,8 +173,9 @@ def _result_text(result: Finetuned) -> str:
     if chosen.problem:
         lines.append(f"warning: {chosen.problem}")
     if result.is_beaten_by_words:
+        how = "as good" if chosen.score == result.bag_of_words else "better"
         lines.append(
-            "warning: a bag of words (TF-IDF and a linear model) is as good on the same split: use it, or try more "
+            f"warning: a bag of words (TF-IDF and a linear model) is {how} on the same split: use it, or try more "
             "epochs, another rate, more pre-training or a larger model"
         )
     return "\n".join(lines)

@@ -49,7 +49,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     return [
         *lines,
         f"  weights       {_size(sizes['float32'])} in float32, {_size(sizes['float16'])} in float16{disk}",
-        f"  arithmetic    {facts['flops_per_token'] / 1e9:.3g} GFLOP a token at length {memory['length']}, forward",
+        f"  arithmetic    {facts['flops_per_token'] / 1e9:.3g} GFLOP per token at length {memory['length']}, forward",
         f"  memory        {memory['batch']} texts of {memory['length']} tokens, estimated: "
         f"{_size(memory['inference'])} to run, {_size(memory['training'])} to train, "
         f"{_size(memory['training_with_checkpointing'])} with gradient checkpointing",

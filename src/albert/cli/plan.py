@@ -80,7 +80,7 @@ def _text(model: str, gpu: str, work: Work, device: Device, assumed: Assumptions
     parts = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in (*shares, ("communication", found.communication)))
     lines = [
         f"model          {model}: {found.parameters:,} parameters",
-        f"devices        {work.devices} x {gpu}, {work.own_batch:,} sequences of {work.length} a step each",
+        f"devices        {work.devices} x {gpu}, {work.own_batch:,} sequences of {work.length} per step each",
     ]
     if (fit := found.fit) is None:
         lines.append(
@@ -88,11 +88,11 @@ def _text(model: str, gpu: str, work: Work, device: Device, assumed: Assumptions
         )
     else:
         at_once = f"{fit.micro_batch} sequences at once, {_checkpointing(fit.checkpointing)}"
-        lines.append(f"memory         {fit.memory:.1f} GB a device at {at_once}")
+        lines.append(f"memory         {fit.memory:.1f} GB per device at {at_once}")
     total = f"{_hours(found.hours)}, {found.kilowatt_hours:,.0f} kWh, ${found.dollars:,.0f}"
     lines += [
         f"step           {found.step:.3g} s: {parts}",
-        f"reduced        {found.reduced_bytes / 1e6:,.0f} MB of gradients a step",
+        f"reduced        {found.reduced_bytes / 1e6:,.0f} MB of gradients per step",
         f"in all         {found.steps:,.0f} steps, {total}",
         f"what fits      {_fitting(found, False)}; {_fitting(found, True)} (sequences at once)",
         "assumed        " + ", ".join(f"{name} {value:g}" for name, value in (vars(device) | vars(assumed)).items()),
@@ -121,7 +121,7 @@ def _print_paper(assumed: Assumptions, chips: int, *, json_: bool) -> None:
     if json_:
         print(json.dumps([asdict(row) for row in rows], indent=2))
         return
-    print(f"training speed against BERT-large, {chips} chips of TPU v3, 4096 x 512 tokens a step")
+    print(f"training speed against BERT-large, {chips} chips of TPU v3, 4096 x 512 tokens per step")
     for row in rows:
         print(f"  {row.model:<18} paper {row.paper:>4}   modelled {row.modelled:>5.2f}   hangs on {row.hangs_on}")
     print("assumed: " + ", ".join(f"{name} {value:g}" for name, value in vars(assumed).items()))

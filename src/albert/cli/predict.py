@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -15,9 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import albert
+from albert.cli.engine_options import EngineOption, ExitOption, LongOption, PrecisionOption
 from albert.cli.finetune import parse_columns
-from albert.cli.progress import Show, progress_line
-from albert.errors import DataError, UsageError
+from albert.cli.progress import Show, count_read, counted, progress_line
+from albert.errors import DataError, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from albert.inference.model import Model
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 OTHERS = ("fill", "embed")  # what a model can do besides its own task
 A_FILE = re.compile(r"\S+\.(csv|tsv|jsonl?|parquet|txt|conll|iob2?|bio(es)?)(\.(gz|xz|zst))?", re.IGNORECASE)
 MATRIX = ".npy"
+RESUMED = (".jsonl", ".csv", ".tsv")  # what a killed run is taken up in
 TRIED = 64  # inputs of a dry run
 BARS = 20  # characters of a probability's bar
 
@@ -42,34 +44,42 @@ def predict(
         list[str] | None, typer.Option(help="An answer to choose from: --choice yes --choice no.")
     ] = None,
     task: Annotated[str | None, typer.Option(help="fill or embed, in place of what the model was tuned for.")] = None,
-    top: Annotated[int, typer.Option(min=1, help="Guesses a blank.")] = 3,
+    top: Annotated[int, typer.Option(min=1, help="Guesses per blank.")] = 3,
     columns: Annotated[
         list[str] | None, typer.Option(help="A column by its role: --columns text=body (default: found).")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write: .jsonl, .csv, .tsv, .json, .parquet; vectors: .npy.")
     ] = None,
+    engine: EngineOption = None,
+    precision: PrecisionOption = "fp32",
+    long: LongOption = None,
+    exit_: ExitOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide the first inputs of a file, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Use a model: classify, answer, choose, tag, fill in or embed; results are in the order of the inputs."""
-    from albert.inference.inputs import as_file, read_examples, read_plain
+    from albert.inference.inputs import as_file, line_notes, read_examples, read_plain, with_words
     from albert.inference.model import load
     from albert.inference.records import check_output, decide_records, output_format
     from albert.text.documents import ReadReport
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: leave nothing half written
     path = _input_path(source)
     if out is not None:  # a wrong name is said before anything is loaded
         if out.suffix != MATRIX:
             output_format(out)
         check_output("--out", out, path)
-    loaded = load(model)
+    loaded = load(model, engine=engine, precision=precision, early_exit=exit_)
+    if long is not None:
+        loaded.read_long(long)
     what = _what(loaded, task)
     if out is not None and out.suffix == MATRIX and what != "embed":
         raise UsageError(f"--out {out}: {MATRIX} is for vectors (--task embed), this is {what}: use .jsonl or .parquet")
-    decides = _decides(loaded, what, top=top)
-    if path is None and source != "-":
+    one = path is None and source != "-"
+    decides = _decides(loaded, what, top=top, strict=one)  # of a file, what can't be decided is said in its row
+    if one:
+        if not source.strip():
+            print("note: the text is empty: nothing is read", file=sys.stderr)
         example = _example(loaded, what, source, pair=pair, question=question, choices=choice or [])
         _finish(_results(loaded, decides, [example], out), out, width=loaded.width, one=True, json_=json_)
         return
@@ -78,28 +88,46 @@ def predict(
     told, report = parse_columns(columns or []), ReadReport()
     with ExitStack() as stack:
         path = path or stack.enter_context(as_file(sys.stdin.buffer))
+
+        def read(report: ReadReport) -> Iterator[Any]:
+            if what not in OTHERS:
+                return read_examples(loaded, path, told, report)
+            texts = read_plain(loaded, path, told, report)
+            return with_words(texts, report, keep=True) if out is not None and out.suffix == MATRIX else texts
+
         stack.callback(_say, report, path, "standard input" if source == "-" else str(path))
-        examples = read_plain(path, told, report) if what in OTHERS else read_examples(loaded, path, told, report)
         if dry_run:
-            _try(decide_records(loaded.predictor, decides, islice(examples, TRIED)), what, json_=json_)
+            _try(decide_records(loaded.predictor, decides, islice(read(report), TRIED)), what, json_=json_)
             return
         show = stack.enter_context(progress_line("predicting"))
-        _finish(
-            _counted(_results(loaded, decides, examples, out), show), out, width=loaded.width, one=False, json_=json_
-        )
+        total = count_read(read(ReadReport()), show)
+        for note in line_notes(path, total) if source != "-" else []:
+            show.say(f"note: {note}")
+        if out is not None and out.suffix in RESUMED and source != "-" and path.is_file():
+            facts = {"model": loaded.fingerprint, "what": what, "decides": repr(decides), "columns": told}
+            facts |= {"precision": precision, "exit": exit_}
+            _resume(loaded, decides, read(report), out, path, facts, show=show, total=total, json_=json_)
+            return
+        results = counted(_results(loaded, decides, read(report), out), show, total=total)
+        _finish(results, out, width=loaded.width, one=False, json_=json_)
 
 
 def _input_path(source: str) -> Path | None:
     """Tell whether an input is a file: it exists, or it could be nothing else."""
     if source in ("-", ".", "..") or not source.strip():
         return None
-    try:
-        found = Path(source).exists()
-    except (OSError, ValueError):  # a text longer than any name, or with a NUL
-        found = False
+    found = is_there(source)
     if not found and A_FILE.fullmatch(source):
         raise DataError(f"{source}: no such file: check the path")
     return Path(source) if found else None
+
+
+def is_there(source: str) -> bool:
+    """Tell whether a word of the command line is a file or folder that exists."""
+    try:
+        return Path(source).exists()
+    except (OSError, ValueError):  # a text longer than any name, or with a NUL
+        return False
 
 
 def _what(model: Model, task: str | None) -> str:
@@ -112,12 +140,12 @@ def _what(model: Model, task: str | None) -> str:
     raise UsageError(f"--task {task}: {model.name} can {', '.join(model.abilities)}")
 
 
-def _decides(model: Model, what: str, *, top: int) -> Any:
+def _decides(model: Model, what: str, *, top: int, strict: bool) -> Any:
     match what:
         case "fill":
-            return model.filling(top=top)
+            return model.filling(top=top, strict=strict)
         case "embed":
-            return model.embedding()
+            return model.embedding(strict=strict)
     return model.task
 
 
@@ -149,7 +177,7 @@ def _try(records: Iterator[Record], what: str, *, json_: bool) -> None:
     found = list(records)
     pace = len(found) / max(time.monotonic() - started, 1e-9)
     facts = {"task": what, "inputs_per_second": round(pace, 1), "first": found[0] if found else None}
-    print(json.dumps(facts, ensure_ascii=False, indent=2) if json_ else f"{what}, about {pace:,.1f} inputs a second")
+    print(json.dumps(facts, ensure_ascii=False, indent=2) if json_ else f"{what}, about {pace:,.1f} inputs per second")
     if found and not json_:
         print("\n".join(["the first:", *_shown(found[0])]))
 
@@ -161,12 +189,6 @@ def _results(model: Model, decides: Any, examples: Iterable[Any], out: Path | No
     if out is not None and out.suffix == MATRIX:
         return model.predictor.predict(decides, examples)
     return decide_records(model.predictor, decides, examples)
-
-
-def _counted(results: Iterator[Any], show: Show) -> Iterator[Any]:
-    for number, result in enumerate(results, 1):
-        show(0.0, f"{number:,} inputs")
-        yield result
 
 
 def _finish(records: Iterator[Any], out: Path | None, *, width: int, one: bool, json_: bool) -> None:
@@ -184,6 +206,36 @@ def _finish(records: Iterator[Any], out: Path | None, *, width: int, one: bool, 
     else:
         for line in lines_of(records, "json" if json_ else "jsonl"):
             sys.stdout.write(line)
+
+
+def _resume(
+    model: Model,
+    decides: Any,
+    examples: Iterable[Any],
+    out: Path,
+    path: Path,
+    facts: dict[str, Any],
+    *,
+    show: Show,
+    total: int,
+    json_: bool,
+) -> None:
+    """Write to a file that a killed run may have begun."""
+    from albert.inference.partial import file_facts, fingerprint_of, partial_output, rows_begun
+    from albert.inference.records import decide_records
+
+    fingerprint = fingerprint_of(version=albert.__version__, input=file_facts(path), out=out.suffix, **facts)
+    try:
+        with partial_output(out, fingerprint) as partial:
+            if partial.rows:
+                print(f"note: going on after {partial.rows:,} rows that an earlier run wrote", file=sys.stderr)
+            records = decide_records(model.predictor, decides, partial.rest(examples))
+            count = partial.write(counted(records, show, total=total - partial.rows))
+    except KeyboardInterrupt:
+        if rows := rows_begun(out):
+            raise Interrupted(f"interrupted: {rows:,} rows are kept, run the same command to go on") from None
+        raise
+    print(json.dumps({"inputs": count, "out": str(out)}) if json_ else f"{count:,} results in {out}")
 
 
 def _shown(record: Record) -> list[str]:

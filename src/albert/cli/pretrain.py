@@ -136,7 +136,7 @@ def _plan_text(plan: Plan) -> str:
         f"parameters     {plan.parameters:,}",
         f"steps          {plan.steps:,} ({plan.epochs:.2f} epochs) of {tokens}",
         f"learning rate  {plan.peak_rate:.3g} after {plan.warmup_steps:,} steps of warm-up",
-        f"memory         about {plan.training_bytes / 1e9:.2f} GB a process",
+        f"memory         about {plan.training_bytes / 1e9:.2f} GB per process",
         f"device         {plan.device}, {plan.processes} process(es)",
     ]
     if pace := plan.pace:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 PLAIN_SECONDS = 10.0  # between two plain lines
 
+T = TypeVar("T")
 Show = Callable[[float, str], None]  # what is done, 0 to 1, and a few words
 
 
@@ -51,6 +53,21 @@ def progress_line(title: str) -> Iterator[Line]:
             line.update(task, completed=done, words=words)
 
         yield Line(show, lambda text: line.console.print(text, markup=False, highlight=False, soft_wrap=True))
+
+
+def count_read(items: Iterable[object], show: Show) -> int:
+    """Return how many inputs there are: reading them costs little beside deciding them, and finds bad rows first."""
+    number = 0
+    for number, _ in enumerate(items, 1):
+        show(0.0, f"{number:,} inputs read")
+    return number
+
+
+def counted(items: Iterable[T], show: Show, *, total: int) -> Iterator[T]:
+    """Yield items, and show how many of all there have been."""
+    for number, item in enumerate(items, 1):
+        show(number / max(total, number), f"{number:,} of {total:,} inputs")
+        yield item
 
 
 def _plain_lines(title: str) -> Show:

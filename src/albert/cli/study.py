@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -76,7 +75,6 @@ def _command(name: str, studies: Sequence[Study]) -> Callable[..., None]:
         dry_run: Annotated[bool, typer.Option("--dry-run", help="Show rows and total time, and stop.")] = False,
         json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     ) -> None:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: end the workers, keep what is finished
         if model is not None:
             if name != "layers" or data is None:
                 raise UsageError("--model: for `albert study layers --model FOLDER --data STORE`")

@@ -60,7 +60,7 @@ def labelled_text(facts: dict[str, Any]) -> str:
         lines += [f"  {reason}" for reason in facts.get("reasons", [])]
     if words := facts.get("words"):
         lines.append(
-            f"words a row: median {words['median']:,.0f}, mean {words['mean']:,.1f}, "
+            f"words per row: median {words['median']:,.0f}, mean {words['mean']:,.1f}, "
             f"95% up to {words['percentile_95']:,.0f}, longest {words['longest']:,}"
         )
     if facts.get("numbers"):

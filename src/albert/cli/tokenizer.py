@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -41,7 +40,6 @@ def train(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Train a SentencePiece vocabulary with ALBERT's recipe, on text of any language and size."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: end SentencePiece, write nothing
     from albert.tokenizer.estimate import estimate_training
     from albert.tokenizer.normalisation import Normalisation
     from albert.tokenizer.training import TrainSettings, train_tokenizer
@@ -135,7 +133,8 @@ def _result_text(facts: dict[str, Any]) -> str:
         f"on {measured}:",
         f"  coverage    {held_out['coverage']:.4%} of the characters",
         f"  unknown     {held_out['unknown_rate']:.4%} of the pieces",
-        f"  pieces      {held_out['pieces_per_word']:.3f} a word, of {held_out['characters_per_piece']:.2f} characters",
+        f"  pieces      {held_out['pieces_per_word']:.3f} per word, "
+        f"of {held_out['characters_per_piece']:.2f} characters",
     ]
     return "\n".join([*lines, *(f"note: {note}" for note in facts["notes"])])
 

@@ -40,7 +40,9 @@ class BuildSettings:
                 f"language '{self.language}' is not a code: use one of ISO 639, such as 'en', 'de' or 'zh'"
             )
         if len(code := self.language.lower().partition("-")[0]) == 2 and code not in LANGUAGES:
-            raise UsageError(f"language '{self.language}' is no language: {did_you_mean(code, LANGUAGES)}")
+            near = did_you_mean(code, LANGUAGES)
+            hint = "use a code of two letters, such as en, de or zh" if near.startswith("known:") else near
+            raise UsageError(f"language '{self.language}' is no language: {hint}")
 
     def resolved(self) -> dict[str, Any]:
         """Return all that decides the contents of a store, beside text, tokenizer and versions."""

@@ -4,15 +4,18 @@
 Both return what they found and print nothing.
 """
 
+from albert.evaluate.exits import ExitCurve, exit_curve
 from albert.evaluate.pretrained import EvaluationPlan, PretrainingScores, Scores, evaluate_pretraining
 from albert.evaluate.tuned import TaskPlan, TaskScores, evaluate_task
 
 __all__ = [
     "EvaluationPlan",
+    "ExitCurve",
     "PretrainingScores",
     "Scores",
     "TaskPlan",
     "TaskScores",
     "evaluate_pretraining",
     "evaluate_task",
+    "exit_curve",
 ]

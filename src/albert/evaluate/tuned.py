@@ -13,6 +13,7 @@ from pathlib import Path
 
 from albert.errors import DataError, UsageError
 from albert.evaluate.scoring import Decided, Observe, score_splits
+from albert.inference.early_exit import EarlyExitEngine
 from albert.inference.model import Model, load
 from albert.inference.records import FORMATS, check_output, write_records
 from albert.labelled.catalog import open_data
@@ -59,6 +60,10 @@ def evaluate_task(
     *,
     predictions: Path | None = None,
     submission: Path | None = None,
+    engine: str | None = None,
+    precision: str = "fp32",
+    long: str | None = None,
+    early_exit: str | None = None,
     dry_run: bool = False,
     observe: Observe = lambda *_: None,
 ) -> TaskScores | TaskPlan:
@@ -67,13 +72,13 @@ def evaluate_task(
         raise DataError(f"{request.data}: no such file or folder: check the path (--data)")
     if predictions is not None:
         check_output("--predictions", predictions, request.data)
-    model = load(name)
+    model = load(name, engine=engine, precision=precision, early_exit=early_exit)
     if model.task is None:
         raise UsageError(f"{name}: has no task: it can {', '.join(model.abilities)}; fine-tune it (albert finetune)")
+    if long is not None:
+        model.read_long(long)
     task = model.task if request.max_length is None else _shortened(model, model.task, request.max_length)
-    if request.task is None and "text" in model.columns and request.data.is_file() and not recognise(request.data):
-        request = replace(request, columns=columns_there(model.columns, request.data) | dict(request.columns))
-    opened = open_data(request, task=task)
+    opened = open_labelled(request, task, model.columns)
     if "text" in opened.columns and (problem := model.pair_problem(given="pair" in opened.columns)):
         raise DataError(f"{request.data}: {name} {problem} (--columns text=NAME, and pair=NAME for two)")
     _check_outputs(task, opened.name, predictions=predictions, submission=submission)
@@ -87,10 +92,25 @@ def evaluate_task(
         opened.name,
         opened.fingerprint,
         sets=decided,
-        notes=(*opened.notes, *submitted),
+        notes=(*opened.notes, *submitted, *_exits(model)),
         predictions=written,
         submission=submission,
     )
+
+
+def open_labelled(request: DataRequest, task: AnyTask, columns: Mapping[str, str]) -> Opened:
+    """Open labelled data with a model's own task, by the columns that it was trained on where they are there."""
+    if request.task is None and "text" in columns and request.data.is_file() and not recognise(request.data):
+        request = replace(request, columns=columns_there(columns, request.data) | dict(request.columns))
+    return open_data(request, task=task)
+
+
+def _exits(model: Model) -> list[str]:
+    """Say how many layers texts took, where they may leave early."""
+    engine = model.predictor.engine
+    if not isinstance(engine, EarlyExitEngine):
+        return []
+    return [f"early exit: {engine.mean_layers:.1f} of {engine.config.num_hidden_layers} layers on average"]
 
 
 def _check_outputs(task: AnyTask, name: str, *, predictions: Path | None, submission: Path | None) -> None:

@@ -42,6 +42,7 @@ def finetune(
     prepared = prepare(opened, model, settings or FinetuneSettings())
     with join_world(timeout_minutes=prepared.settings.train.timeout_minutes) as world:
         if dry_run:
+            prepared.words.recall(out)
             return make_plan(prepared, seeds=seeds, world=world)
         if world.is_first:
             for note in prepared.notes:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from albert.finetune.settings import FinetuneSettings
 from albert.labelled.catalog import DataRequest, open_data
 from albert.labelled.request import Opened
 from albert.settings import read_settings
+from albert.tasks.task import Example, Splits
 
 Table = Any  # a path, a list of dicts, a DataFrame
 
@@ -56,9 +58,22 @@ def _open(
         options = settings.data.model_dump()
         request = DataRequest(data, task, dev=paths["dev"], test=paths["test"], columns=columns, **options)
         try:
-            return open_data(request)
+            return _named(open_data(request), folder)
         except DataError as problem:
             raise DataError(_without_folder(str(problem), folder)) from problem
+
+
+def _named(opened: Opened, folder: str) -> Opened:
+    """Return what was opened, its notes and places without the temporary folder."""
+
+    def renamed(examples: Sequence[Example]) -> list[Example]:
+        return [replace(example, place=_without_folder(example.place, folder)) for example in examples]
+
+    splits = opened.splits
+    dev = {name: renamed(examples) for name, examples in splits.dev.items()}
+    test = {name: renamed(examples) for name, examples in splits.test.items()}
+    notes = [_without_folder(note, folder) for note in opened.notes]
+    return replace(opened, splits=Splits(renamed(splits.train), dev, test), notes=notes)
 
 
 def _without_folder(text: str, folder: str) -> str:
@@ -73,7 +88,7 @@ def _as_file(table: Table, path: Path) -> Path | None:
         return Path(table) if table is not None else None
     if hasattr(table, "to_dicts"):  # polars
         rows: Iterable[Any] = table.to_dicts()
-    elif hasattr(table, "to_dict"):  # pandas
+    elif hasattr(table, "to_dict") and hasattr(table, "columns"):  # pandas, whose Series has no columns
         rows = table.to_dict("records")
     else:
         rows = table

@@ -122,7 +122,8 @@ class FinetuneJob:
     def loss(self, batch: list[Feature], *, counts: list[float], step: int) -> MicroLoss:
         """Compute a micro-batch's share of the task's loss."""
         packed = Packed.from_batch(batch_of(batch), self._world.device)
-        loss = self._task.loss(self.model, packed, self.model(packed), features=batch, count=counts[0])
+        encoded = self.model(packed, all_layers=self._task.early_exit)
+        loss = self._task.loss(self.model, packed, encoded, features=batch, count=counts[0])
         return MicroLoss(loss, {"tokens": float(sum(packed.lengths))})
 
     def summarise(self, sums: dict[str, float]) -> dict[str, float]:

@@ -19,6 +19,7 @@ from albert.train.checkpoint import TrainState
 log = logging.getLogger(__name__)
 
 MARGIN = 0.01  # a correlation of 0.01 beats the constant's 0 by luck
+SHORT = 100  # steps: a run of fewer may well have learnt nothing for want of them
 
 
 def beats(score: float | None, baseline: float) -> bool:
@@ -54,7 +55,7 @@ class Judge:
         doubt = warmup + (self.settings.train.steps - warmup) / 3
         if state.step < doubt or self.has_learnt(state):
             return False
-        if state.step - every < doubt:  # once is enough
+        if state.step - every < doubt and state.step < self.settings.train.steps:  # once; the end has its own words
             log.warning("step %d: %s", state.step, self.explain(state, finished=False))
         return self.give_up
 
@@ -70,7 +71,8 @@ class Judge:
         assert isinstance(lr, float)
         steps = self.settings.train.steps
         longer = min(max(2 * warmup, steps // 5), steps // 2)
-        advice = [f"a lower rate (--set optimizer.lr={lr / 2:.2g})"]
+        advice = [f"more steps (--set train.steps={10 * steps})"] if steps < SHORT else []
+        advice.append(f"a lower rate (--set optimizer.lr={lr / 2:.2g})")
         if longer > warmup:
             advice.append(f"a longer warm-up (--set optimizer.warmup_steps={longer})")
         advice.append(f"another seed (--set train.seed={self.settings.train.seed + 1})")

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from albert.errors import DataError
+from albert.errors import DataError, UsageError
 from albert.finetune.job import Items, encode_items
 from albert.finetune.notes import case_notes, cut_notes, room_for
 from albert.finetune.rules import followed, resolve, resolve_length, table_row
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
+from albert.finetune.words import WordBaseline
 from albert.labelled.request import Opened
 from albert.model import Albert
-from albert.tasks.bag_of_words import bag_of_words
 from albert.tasks.similarity import PairExample
 from albert.tasks.task import AnyTask, Example
 
@@ -35,7 +35,7 @@ class Prepared:
     test: Mapping[str, Sequence[Example]]  # with labels, to be scored once at the end
     settings: FinetuneSettings  # nothing left open
     baseline: float  # the main metric of the best constant prediction
-    bag_of_words: float | None  # the main metric of TF-IDF and a linear model; None: no task for it
+    words: WordBaseline  # the main metric of TF-IDF and a linear model
     data: str  # fingerprint
     columns: Mapping[str, str]
     notes: tuple[str, ...]
@@ -48,6 +48,11 @@ class Prepared:
     def deciding(self) -> str:
         """Name the metric that decides which model is best."""
         return f"valid_{self.task.best}"
+
+    @property
+    def bag_of_words(self) -> float | None:
+        """Return the main metric of a bag of words; None: no task for it."""
+        return self.words.score
 
     def facts(self) -> dict[str, Any]:
         """Say what beside its settings makes a run this run: another one on its folder is refused."""
@@ -73,6 +78,10 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
     if settings.data.max_length is None and followed(settings, row, start.config) is None:
         length = max(length, room_for(opened.task, splits.train, start))
     task: AnyTask = replace(opened.task, max_length=length)  # type: ignore[type-var]
+    if settings.tune.early_exit:
+        if task.head != "classifier":
+            raise UsageError(f"tune.early_exit=true: is for classification and regression, this is {task.kind}")
+        task = replace(task, early_exit=True)  # type: ignore[type-var]
     items = encode_items(task, splits.train, start.tokenizer)
     deciding = next(iter(dev.values()))
     resolved = resolve(
@@ -86,7 +95,6 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
     )
     decide = task.baseline(deciding)  # of dev itself: its majority class may be another than that of training
     baseline = task.score(deciding, [decide(example) for example in deciding])[task.best] if decide else 0.0
-    words = bag_of_words(task, splits.train, deciding)
     return Prepared(
         name=name,
         model=model,
@@ -97,7 +105,7 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
         test=_labelled_sets(splits.test),
         settings=resolved,
         baseline=baseline,
-        bag_of_words=task.score(deciding, words)[task.best] if words is not None else None,
+        words=WordBaseline(task, splits.train, deciding, opened.fingerprint),
         data=opened.fingerprint,
         columns=opened.columns,
         notes=(

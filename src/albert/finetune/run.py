@@ -69,6 +69,7 @@ def run_once(
     """
     with own_run(out, prepared.facts(), world, settings=settings) as run:
         world.wait()
+        prepared.words.keep(out, world=world)
         if (out / SUMMARY).exists():
             outcome = Outcome(**read_json(out / SUMMARY))
             if run:

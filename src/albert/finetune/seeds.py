@@ -92,6 +92,7 @@ def run_seeds(
     facts = prepared.facts() | {"several": True}
     with own_run(out, facts, world, settings=prepared.settings) as run, reported(run, world):
         world.wait()
+        prepared.words.keep(out, world=world)
         before = _recorded(out)
         runs = dict(before)  # by folder; asking for fewer seeds takes none away
         for number in range(seeds):

@@ -2,13 +2,14 @@
 
 A text that is too long for one sequence is read in windows one after the other, and the mean is over all of them; a
 model tuned for similarity cuts it, as it was trained and as sentence-transformers does. Vectors of a model that was not
-tuned for similarity are a weak measure of it (UKPLab/sentence-transformers#263). A text without a word has no vector.
+tuned for similarity are a weak measure of it (UKPLab/sentence-transformers#263). A text without a word has no vector:
+it is refused, or a row of NaN where files must keep their rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,13 @@ class Embed:
 
     max_length: int
     cut: bool = False  # rather than read in windows
+    empty_width: int | None = field(default=None, repr=False)  # numbers of an empty text's row, NaN; None: refuse it
 
     def encode(self, example: PlainText, tokenizer: Tokenizer) -> list[Feature]:
-        """Turn a text into windows."""
-        if not example.text.strip():
+        """Turn a text into windows; into none where it is empty and that is allowed."""
+        if not example.has_words:
+            if self.empty_width is not None:
+                return []
             where = f"{example.place}: " if example.place else ""
             raise DataError(f"{where}the text is empty, and nothing has no vector: fill it in or leave it out")
         return self.windows(tokenizer.encode(example.text), tokenizer)
@@ -55,11 +59,14 @@ class Embed:
         return states.sum(axis=0, dtype=np.float64)
 
     def decide(self, example: PlainText, features: Sequence[Feature], outputs: Sequence[Any]) -> Vector:
-        """Take the mean."""
+        """Take the mean; of nothing it is NaN."""
+        if not features:
+            return np.full(self.empty_width or 0, np.nan, dtype=np.float32)
         count = sum(len(feature.token_ids) for feature in features)
         vector: Vector = (np.sum(outputs, axis=0) / count).astype(np.float32)
         return vector
 
     def record(self, example: PlainText, prediction: Vector) -> Record:
-        """Return a text and its vector."""
-        return {"text": example.text, "vector": [round(float(number), 6) for number in prediction]}
+        """Return a text and its vector, None where it has none."""
+        numbers = [round(float(number), 6) for number in prediction]
+        return {"text": example.text, "vector": numbers if example.has_words else None}

@@ -18,6 +18,10 @@ class Engine(Protocol):
     """A model, ready to run."""
 
     @property
+    def name(self) -> str:
+        """Return what `--engine` calls it."""
+
+    @property
     def config(self) -> AlbertConfig:
         """Return the shape of the model."""
 

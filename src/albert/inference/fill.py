@@ -34,6 +34,11 @@ class PlainText(Example):
     text: str
     id: str | None = None  # what a file calls it
 
+    @property
+    def has_words(self) -> bool:
+        """Tell whether there is anything to read."""
+        return bool(self.text.strip())
+
 
 @dataclass(frozen=True)
 class BlankFeature(Feature):
@@ -69,6 +74,7 @@ class Fill:
     max_length: int
     top: int = 3
     special: frozenset[int] = frozenset()  # pieces that are never text: [CLS], <unk>
+    strict: bool = True  # refuse a text without a blank; else it has no guesses
 
     @cached_property
     def _words(self) -> npt.NDArray[np.int64]:
@@ -80,12 +86,12 @@ class Fill:
         return word_starts(self.pieces)
 
     def encode(self, example: PlainText, tokenizer: Tokenizer) -> list[BlankFeature]:
-        """Turn a text into the windows that have blanks to fill."""
+        """Turn a text into the windows that have blanks to fill; none where it has none and that is allowed."""
         ids: list[int] = []
         for number, part in enumerate(example.text.split(MASK)):
             ids += ([tokenizer.mask_id] if number else []) + tokenizer.encode(part)
         blanks = np.array(ids) == tokenizer.mask_id
-        if not blanks.any():
+        if not blanks.any() and self.strict:
             where = f"{example.place}: " if example.place else ""
             raise DataError(f"{where}no {MASK} in the text: write it where a word is to be filled in")
         room = self.max_length - 2

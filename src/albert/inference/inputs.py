@@ -9,8 +9,9 @@ from __future__ import annotations
 import codecs
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -19,12 +20,16 @@ from albert.errors import DataError, did_you_mean
 from albert.inference.fill import PlainText
 from albert.inference.model import Model, is_pair
 from albert.labelled.catalog import read_inputs
-from albert.labelled.cells import has_columns, other_columns
+from albert.labelled.cells import has_columns, other_columns, text_cell
+from albert.labelled.column_names import CONTEXTS, FILE, PAIRS, TEXTS, TOKENS, plain
+from albert.labelled.conll import conll_name
 from albert.labelled.detection import find_columns
 from albert.labelled.rows import FORMATS, read_rows
 from albert.tasks.task import Example
 from albert.text.documents import ReadReport
 from albert.text.sources import source_of
+
+HEADERS = {*TEXTS, *CONTEXTS, *TOKENS, *(first for first, _ in PAIRS)}  # names by which a header is known
 
 
 def read_examples(model: Model, path: Path, told: Mapping[str, str], report: ReadReport) -> Iterator[Example]:
@@ -37,30 +42,45 @@ def read_examples(model: Model, path: Path, told: Mapping[str, str], report: Rea
     return chain([] if first is None else [first], examples)
 
 
-def read_plain(path: Path, told: Mapping[str, str], report: ReadReport) -> Iterator[PlainText]:
+def read_plain(model: Model, path: Path, told: Mapping[str, str], report: ReadReport) -> Iterator[PlainText]:
     """Read texts by themselves, to fill or to embed."""
     columns: Mapping[str, str] | None = None
     id_ = told.get("id")
+    trained = {role: name for role, name in _known_columns(model.columns, path).items() if role == "text"}
     for row in read_rows(path, report=report):
-        columns = columns or find_columns(row, {role: name for role, name in told.items() if role != "id"})
-        text = row.values.get(columns["text"])
-        if text is not None and not isinstance(text, str):
-            raise DataError(f"{row.place}: column {columns['text']!r} holds {text!r}, must be text")
+        columns = columns or find_columns(row, trained | {role: name for role, name in told.items() if role != "id"})
+        text = text_cell(row, "text", columns, empty=True) if has_columns(row, columns["text"]) else ""
         if id_ is not None and id_ not in row.values:
             raise DataError(
                 f"{row.place}: no column {id_!r} for id: {did_you_mean(id_, row.values)} (--columns id=NAME)"
             )
         others = other_columns(row, columns["text"])
-        yield PlainText(text or "", None if id_ is None else str(row.values[id_]), place=row.place, others=others)
+        own = row.values[id_] if id_ is not None else row.values.get(FILE if path.is_dir() else "id")
+        yield PlainText(text, None if own is None else str(own), place=row.place, others=others)
+
+
+def with_words(texts: Iterable[PlainText], report: ReadReport, *, keep: bool) -> Iterator[PlainText]:
+    """Return texts that have a vector, with their numbers as ids where they have none; `keep`: the others too."""
+    for number, one in enumerate(texts):
+        if not one.has_words:
+            report.add("empty_row" if keep else "empty_text", one.place)
+        if keep or one.has_words:
+            yield one if one.id is not None else replace(one, id=str(number))
+
+
+def line_notes(path: Path, count: int) -> list[str]:
+    """Say that a .txt is read line by line: a document is not meant to be."""
+    if count < 2 or not path.is_file() or source_of(path, ("txt",)) is None or conll_name(path):
+        return []
+    return [f"{path}: {count:,} texts, one per line; a folder of .txt files is one text per file"]
 
 
 @contextmanager
 def as_file(stream: IO[bytes]) -> Iterator[Path]:
-    """Put a stream into a file for a while: JSON lines if it begins with an object, else one text per line."""
+    """Put a stream into a file for a while: JSON lines, a table if it begins with a header, else one text per line."""
     with tempfile.TemporaryDirectory(prefix="albert-") as folder:
         start = stream.read(2**16)
-        is_json = start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
-        path = Path(folder) / ("stdin.jsonl" if is_json else "stdin.txt")
+        path = Path(folder) / f"stdin.{_stream_format(start)}"
         with path.open("wb") as file:
             file.write(start)
             shutil.copyfileobj(stream, file)
@@ -68,6 +88,19 @@ def as_file(stream: IO[bytes]) -> Iterator[Path]:
             yield path
         except DataError as problem:
             raise DataError(str(problem).replace(str(path), "standard input")) from problem
+
+
+def _stream_format(start: bytes) -> str:
+    """Tell the format of a stream by its beginning: a header has no spaces, and a name that columns of text have."""
+    text = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    first = text.partition(b"\n")[0].decode("utf-8", errors="replace").strip()
+    if text.startswith(b"{"):
+        return "jsonl"
+    for separator, form in (("\t", "tsv"), (",", "csv"), (";", "csv")):
+        names = [name.strip('"') for name in first.split(separator)]
+        if len(names) > 1 and all(map(str.isidentifier, names)) and any(plain(name) in HEADERS for name in names):
+            return form
+    return "txt"
 
 
 def _known_columns(columns: Mapping[str, str], path: Path) -> dict[str, str]:

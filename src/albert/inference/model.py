@@ -15,14 +15,17 @@ from dataclasses import replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
 import numpy as np
 
-from albert.errors import ModelError, UsageError
+from albert.errors import DataError, ModelError, UsageError, did_you_mean
 from albert.files import sha256
 from albert.hardware import find_device
+from albert.inference.choose_engine import open_engine
+from albert.inference.early_exit import EarlyExitEngine, ExitRule
 from albert.inference.embed import Embed, Vector
+from albert.inference.engine import Engine
 from albert.inference.fill import Blank, Fill, PlainText
 from albert.inference.predictor import Decides, Predictor
 from albert.inference.torch_engine import TorchEngine
@@ -32,7 +35,8 @@ from albert.model.folder import load_model, weights_path
 from albert.model.locate import locate
 from albert.tasks.asking import Texts, column
 from albert.tasks.choice import Chosen
-from albert.tasks.classification import Classified
+from albert.tasks.classification import LongRule
+from albert.tasks.classified import Label, Labels, Number
 from albert.tasks.saved_task import read_task
 from albert.tasks.similarity import Similarity
 from albert.tasks.span import Answer
@@ -41,6 +45,9 @@ from albert.tasks.task import AnyTask
 from albert.tokenizer import Tokenizer
 from albert.tokenizer.folder import MODEL_FILE
 
+OneClass = Literal["classification"]
+SeveralClasses = Literal["multi-label"]
+AValue = Literal["regression"]
 LONGEST = 512  # tokens of a sequence to fill or embed; longer texts are read in windows
 
 T = TypeVar("T")
@@ -71,7 +78,8 @@ class Model:
         labels = ", ".join(getattr(self.task, "labels", ()))
         task = {"task": self.task.kind + (f" ({labels})" if labels else "")} if self.task is not None else {}
         shape = f"{config.num_hidden_layers} layers, {config.hidden_size} wide, {config.vocab_size:,} pieces"
-        return {"name": repr(self.name), **task, "can": ", ".join(self.abilities), "shape": shape}
+        facts = {"name": repr(self.name), **task, "can": ", ".join(self.abilities), "shape": shape}
+        return facts | {"engine": self.predictor.engine.name}
 
     @property
     def abilities(self) -> list[str]:
@@ -81,11 +89,24 @@ class Model:
         return list(dict.fromkeys([*own, *fill, "embed", "similarity", "search"]))
 
     @overload
-    def classify(self, text: str, pair: str | None = None) -> Classified: ...
+    def classify(self, text: str, pair: str | None = None, *, kind: OneClass | None = None) -> Label: ...
     @overload
-    def classify(self, text: Texts, pair: Texts | None = None) -> list[Classified]: ...
-    def classify(self, text: str | Texts, pair: str | Texts | None = None) -> Any:
-        """Decide the class of a text or a pair of texts, its classes, or its value."""
+    def classify(self, text: Texts, pair: Texts | None = None, *, kind: OneClass | None = None) -> list[Label]: ...
+    @overload
+    def classify(self, text: str, pair: str | None = None, *, kind: SeveralClasses) -> Labels: ...
+    @overload
+    def classify(self, text: Texts, pair: Texts | None = None, *, kind: SeveralClasses) -> list[Labels]: ...
+    @overload
+    def classify(self, text: str, pair: str | None = None, *, kind: AValue) -> Number: ...
+    @overload
+    def classify(self, text: Texts, pair: Texts | None = None, *, kind: AValue) -> list[Number]: ...
+    def classify(self, text: str | Texts, pair: str | Texts | None = None, *, kind: str | None = None) -> Any:
+        """Decide the class of a text or a pair of texts, its classes, or its value.
+
+        `kind` says which, for type checkers: "classification" (where it is left out), "multi-label" or "regression".
+        """
+        if self.task is not None and kind not in (None, self.task.kind):
+            raise UsageError(f"kind={kind!r}: {self.name} was tuned for {self.task.kind}: say that, or leave it out")
         return self._do("classify", text, pair)
 
     @overload
@@ -108,9 +129,11 @@ class Model:
     def tag(self, text: str) -> Tagged: ...
     @overload
     def tag(self, text: Texts | Sequence[Texts]) -> list[Tagged]: ...
-    def tag(self, text: str | Texts | Sequence[Texts]) -> Any:
-        """Tag the words of a text; a list is of texts, each a string or a list of words: `[words]` is one sentence."""
-        return self._do("tag", text)
+    @overload
+    def tag(self, *, words: Texts) -> Tagged: ...
+    def tag(self, text: str | Texts | Sequence[Texts] | None = None, *, words: Texts | None = None) -> Any:
+        """Tag the words of a text, or of several: each is a string or a list of words. `words` are one sentence."""
+        return self._do("tag", text, words=words)
 
     @overload
     def fill(self, text: str, *, top: int = 3) -> tuple[Blank, ...]: ...
@@ -118,13 +141,14 @@ class Model:
     def fill(self, text: Texts, *, top: int = 3) -> list[tuple[Blank, ...]]: ...
     def fill(self, text: str | Texts, *, top: int = 3) -> tuple[Blank, ...] | list[tuple[Blank, ...]]:
         """Return the best words for each [MASK] of a text; a piece that only continues a word says so."""
+        many = not isinstance(text, str)
         examples = [PlainText(one) for one in column("text", text)]
-        return self._each(self.filling(top=top), examples, many=not isinstance(text, str))
+        return self._each(self.filling(top=top), self._numbered(examples) if many else examples, many=many)
 
     def embed(self, text: str | Texts, *, normalize: bool = False) -> Vector:
         """Return a text as a vector, or several as the rows of a matrix; `normalize`: of length 1."""
         examples = [PlainText(one) for one in column("text", text)]
-        vectors = self._vectors(self._numbered(examples))
+        vectors = self._vectors(examples if isinstance(text, str) else self._numbered(examples))
         rows = np.stack(list(vectors)) if examples else np.zeros((0, self.width), dtype=np.float32)
         rows = unit(rows) if normalize else rows
         return rows[0] if isinstance(text, str) else rows
@@ -151,6 +175,8 @@ class Model:
         """Return the texts of a folder of vectors that are most similar to a query, best first, by all cosines."""
         if top < 1:
             raise UsageError(f"top={top}: must be 1 at least")
+        if not all(one.strip() for one in column("query", query)):
+            raise DataError("the query is empty: write what to look for")
         vectors = open_vectors(folder)
         vectors.refuse_other_model(self.name, self.fingerprint)
         found = vectors.search(self.embed(column("query", query), normalize=True), top=top)
@@ -158,7 +184,10 @@ class Model:
 
     def save_vectors(self, texts: Iterable[str | PlainText], folder: str | Path) -> int:
         """Write the vectors of texts into a folder to search in, in constant memory; return how many they are."""
-        examples = (one if isinstance(one, PlainText) else PlainText(one) for one in texts)
+        examples = (
+            one if isinstance(one, PlainText) else PlainText(one, place=f"text {number}")
+            for number, one in enumerate(texts, 1)
+        )
         name = str(self.folder.resolve()) if Path(self.name).is_dir() else self.name
         return write_vectors(
             folder, examples, self._vectors, width=self.width, model=name, fingerprint=self.fingerprint
@@ -188,20 +217,32 @@ class Model:
         """Return texts of a list with their places in it, for messages."""
         return [replace(one, place=f"text {number}") for number, one in enumerate(examples, 1)]
 
-    def filling(self, *, top: int = 3) -> Fill:
-        """Return what fills in blanks, for the predictor."""
+    def filling(self, *, top: int = 3, strict: bool = True) -> Fill:
+        """Return what fills in blanks, for the predictor; `strict` refuses texts without any."""
         if "mlm" not in self.predictor.engine.heads:
             raise self._unable("fill")
         if top < 1:
             raise UsageError(f"top={top}: must be 1 at least")
         words = self.predictor.tokenizer
         special = frozenset((words.pad_id, words.unk_id, words.cls_id, words.sep_id, words.mask_id))
-        return Fill(words.pieces, self._longest, top, special)
+        return Fill(words.pieces, self._longest, top, special, strict)
 
-    def embedding(self) -> Embed:
-        """Return what embeds texts, for the predictor."""
+    def embedding(self, *, strict: bool = True) -> Embed:
+        """Return what embeds texts, for the predictor; `strict` refuses empty ones, else they are rows of NaN."""
         tuned = isinstance(self.task, Similarity)
-        return Embed(self.task.max_length if self.task is not None and tuned else self._longest, cut=tuned)
+        length = self.task.max_length if self.task is not None and tuned else self._longest
+        return Embed(length, cut=tuned, empty_width=None if strict else self.width)
+
+    def read_long(self, rule: str) -> None:
+        """Say how texts that are too long are classified from now on: `first` window, or `mean` of all windows."""
+        known = get_args(LongRule)
+        if rule not in known:
+            raise UsageError(f"long={rule!r} is unknown: {did_you_mean(rule, known)}")
+        if self.task is None or not hasattr(self.task, "long"):
+            if rule != "first":
+                raise UsageError(f"long={rule}: is for classification, and {self.name} can {', '.join(self.abilities)}")
+            return
+        self.task = replace(self.task, long=rule)  # type: ignore[type-var]
 
     def pair_problem(self, *, given: bool) -> str | None:
         """Say what is wrong with giving one text or two, where it is known what the model was trained on."""
@@ -245,8 +286,19 @@ class Model:
         return results if many else results[0]
 
 
-def load(name: str | Path, *, device: str | None = None) -> Model:
-    """Open a model folder, a run folder, or a model that comes with the package."""
+def load(
+    name: str | Path,
+    *,
+    device: str | None = None,
+    engine: str | None = None,
+    precision: str = "fp32",
+    early_exit: str | None = None,
+) -> Model:
+    """Open a model folder, a run folder, or a model that comes with the package.
+
+    `engine` is torch, onnx, openvino or auto, the fastest that is installed (the default); `precision` fp32 or int8;
+    `early_exit` a rule (patience=3, confidence=0.95) by which texts leave before the last layer.
+    """
     folder = locate(name)
     loaded = load_model(folder)
     if loaded.new and len(loaded.model.heads):
@@ -254,8 +306,15 @@ def load(name: str | Path, *, device: str | None = None) -> Model:
         raise ModelError(f"{folder}: has no weights for {lost}, which its config.json names: it was never trained")
     model = loaded.model.to(device or find_device())
     remembered = read_task(folder, model.config, list(model.heads))
+    opened: Engine = open_engine(model, engine=engine, precision=precision)
+    if early_exit is not None:
+        rule = ExitRule.parse(early_exit)
+        if remembered is None or not remembered.task.early_exit:
+            raise UsageError(f"{name}: was not tuned for early exit: tune it with `albert finetune --early-exit`")
+        assert isinstance(opened, TorchEngine)
+        opened = EarlyExitEngine(opened, rule)
     return Model(
-        Predictor(TorchEngine(model), Tokenizer.load(folder)),
+        Predictor(opened, Tokenizer.load(folder)),
         name=str(name),
         folder=folder,
         task=remembered.task if remembered else None,

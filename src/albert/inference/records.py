@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from albert.errors import UsageError
 from albert.files import atomic_write
+from albert.inference.fill import MASK
 from albert.inference.parquet import write_parquet
 from albert.inference.predictor import Decides, Predictor
 from albert.tasks.task import Feature, Record
@@ -39,23 +40,31 @@ class Records(Decides[ExampleT, FeatureT, PredictionT], Protocol):
 
 def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples: Iterable[Any]) -> Iterator[Record]:
     """Decide a stream of examples; each is kept only until its decision is there."""
-    waiting: deque[Any] = deque()
+    waiting: deque[tuple[Any, int, int]] = deque()  # with the tokens that were read and that were not
 
-    def watched() -> Iterator[Any]:
+    def watched() -> Iterator[tuple[Any, list[Any]]]:
         for example in examples:
-            waiting.append(example)
-            yield example
+            features = task.encode(example, predictor.tokenizer)
+            waiting.append((example, len(features[0].token_ids), features[0].unread))
+            yield example, features
 
-    for decision in predictor.predict(task, watched()):
-        example = waiting.popleft()
+    for decision in predictor.predict_encoded(task, watched()):
+        example, read, unread = waiting.popleft()
         record = task.record(example, decision)
-        yield _beside(example.others, record | _warned(record)) if example.place else record
+        warned = _warned(record, read, unread)
+        if example.place:
+            yield _beside(example.others, record | warned)
+        else:
+            yield record | (warned if unread else {})
 
 
-def _warned(record: Record) -> Record:
-    """Return a column that says which texts are empty: they are decided, but nothing was read."""
+def _warned(record: Record, read: int, unread: int) -> Record:
+    """Return a column that says which texts are empty (decided, but nothing was read) or cut, and which had no blank."""
     empty = [name for name in READ if isinstance(text := record.get(name), str) and not text.strip()]
-    return {WARNING: f"empty {' and '.join(empty)}" if empty else None}
+    notes = [f"empty {' and '.join(empty)}"] if empty else []
+    notes += [f"no {MASK} in the text"] if not empty and record.get("blanks") == [] else []
+    notes += [f"cut: {unread:,} of {read + unread:,} tokens were not read"] if unread else []
+    return {WARNING: "; ".join(notes) or None}
 
 
 def _beside(others: Mapping[str, Any], record: Record) -> Record:
@@ -96,8 +105,11 @@ def write_records(path: Path, records: Iterable[Record]) -> int:
     return count - {"jsonl": 0, "csv": 1, "tsv": 1, "json": 2}[form] if count else 0
 
 
-def lines_of(records: Iterable[Record], form: str) -> Iterator[str]:
-    """Return the lines of a file of records; a JSON document has one for each bracket, a table one for its header."""
+def lines_of(records: Iterable[Record], form: str, *, names: list[str] | None = None) -> Iterator[str]:
+    """Return the lines of a file of records; a JSON document has one for each bracket, a table one for its header.
+
+    A table whose `names` are given has its header already.
+    """
     match form:
         case "jsonl":
             for record in records:
@@ -108,12 +120,11 @@ def lines_of(records: Iterable[Record], form: str) -> Iterator[str]:
                 yield (",\n" if number else "\n") + _json(record)
             yield "\n]\n"
         case _:
-            yield from _table(records, "\t" if form == "tsv" else ",")
+            yield from _table(records, "\t" if form == "tsv" else ",", names)
 
 
-def _table(records: Iterable[Record], separator: str) -> Iterator[str]:
+def _table(records: Iterable[Record], separator: str, names: list[str] | None) -> Iterator[str]:
     """Return a table; what is not a plain value becomes JSON. `.tsv` is written as it is read: without quoting."""
-    names: list[str] | None = None
     for record in records:
         if names is None:
             names = list(record)

@@ -19,6 +19,8 @@ Arrays = tuple[np.ndarray, ...]
 class TorchEngine:
     """Runs the modules as they are, and sees the weights change when they are trained on."""
 
+    name = "torch"
+
     def __init__(self, model: Albert) -> None:
         self.model = model.eval()
 
@@ -36,48 +38,66 @@ class TorchEngine:
     def run(self, batch: Batch, wanted: Wanted) -> list[Said]:
         """Return what the wanted heads say of each text."""
         packed = Packed.from_batch(batch, self.model.device)
-        return self._said(self.model(packed), packed, wanted)
+        first = all(positions == "class" for positions in wanted.values()) and not self.config.is_relaxed
+        return self._said(self.states(packed, first=first), packed, wanted, first)
 
     @torch.inference_mode()
     def run_layers(self, batch: Batch, wanted: Wanted) -> list[list[Said]]:
         """Return for every layer what the wanted heads would say of each text, were it the last."""
         packed = Packed.from_batch(batch, self.model.device)
         layers = self.model(packed, all_layers=True).layers
-        pool = self.model.encoder.pool
-        return [self._said(Encoded(states, pool(states, packed), ()), packed, wanted) for states in layers]
+        return [self._said(states, packed, wanted, False) for states in layers]
 
-    def _said(self, encoded: Encoded, packed: Packed, wanted: Wanted) -> list[Said]:
-        said = {head: self._say(head, encoded, packed, positions) for head, positions in wanted.items()}
+    def _said(self, states: Tensor, packed: Packed, wanted: Wanted, first: bool) -> list[Said]:
+        said = {head: self._say(head, states, packed, positions, first) for head, positions in wanted.items()}
         return [dict(zip(said, own, strict=True)) for own in zip(*said.values(), strict=True)]
 
-    def _say(self, head: str, encoded: Encoded, packed: Packed, positions: Positions) -> list[Arrays]:
-        """Return what one head says of each text."""
+    def states(self, packed: Packed, *, first: bool) -> Tensor:
+        """Run all layers: [T, H], or [B, H] of the first tokens alone, which the last layer then computes alone."""
+        encoder = self.model.encoder
+        x = encoder.embed(packed)
+        *before, (attention, ffn, own) = encoder.steps()
+        for step in before:
+            x = encoder.layer(x, packed, *step)
+        if first:
+            return encoder.class_layer(x, packed, attention, ffn)
+        return encoder.layer(x, packed, attention, ffn, own)
+
+    def step(self, number: int, x: Tensor, packed: Packed) -> Tensor:
+        """Run one layer, counted from 0: [T, H] → [T, H]."""
+        return self.model.encoder.layer(x, packed, *self.model.encoder.steps()[number])
+
+    def _say(self, head: str, states: Tensor, packed: Packed, positions: Positions, first: bool) -> list[Arrays]:
+        """Return what one head says of each text; `first`: states are of the first tokens alone."""
         if head != STATES and HEADS[head].pooled:
             assert positions == "class", f"{head} stands on [CLS]"
-            return [(row,) for row in _to_numpy(self.model.heads[head](encoded.pooled))]
+            pool = self.model.encoder.pool_class
+            pooled = pool(states if first else states.index_select(0, packed.starts))
+            return [(row,) for row in _to_numpy(self.model.heads[head](pooled))]
         places = places_of(packed.lengths, positions)
         if head == "conditional_span":
-            return self._beam(encoded, packed, places)
-        rows = self._rows(head, encoded, None if positions == "tokens" else torch.from_numpy(places))
+            return self._beam(states, packed, places)
+        everywhere = first or positions == "tokens"
+        rows = self._rows(head, states, None if everywhere else torch.from_numpy(places).to(states.device))
         counts = [len(own) for own in positions] if not isinstance(positions, str) else packed.lengths
         if positions == "class":
             counts = [1] * len(packed.lengths)
         return [(own,) for own in np.split(rows, np.cumsum(counts)[:-1])]
 
-    def _rows(self, head: str, encoded: Encoded, places: Tensor | None) -> np.ndarray:
+    def _rows(self, head: str, states: Tensor, places: Tensor | None) -> np.ndarray:
         """Return what a head says of some tokens, or of all: [P, …]."""
         if head == "mlm":
-            places = torch.arange(len(encoded.states), device=self.model.device) if places is None else places
-            return _to_numpy(self.model.mlm_logits(encoded, places))
-        states = encoded.states if places is None else encoded.states.index_select(0, places)
+            places = torch.arange(len(states), device=states.device) if places is None else places
+            return _to_numpy(self.model.mlm_logits(Encoded(states, None, ()), places))
+        states = states if places is None else states.index_select(0, places)
         return _to_numpy(states if head == STATES else self.model.heads[head](states))
 
-    def _beam(self, encoded: Encoded, packed: Packed, places: np.ndarray) -> list[Arrays]:
+    def _beam(self, states: Tensor, packed: Packed, places: np.ndarray) -> list[Arrays]:
         head = self.model.heads["conditional_span"]
         assert isinstance(head, ConditionalSpanHead)
         allowed = np.zeros(sum(packed.lengths), dtype=np.bool_)
         allowed[places] = True
-        beam = head.beam(encoded.states, packed, allowed=torch.from_numpy(allowed).to(self.model.device))
+        beam = head.beam(states, packed, allowed=torch.from_numpy(allowed).to(self.model.device))
         values = (beam.start_scores, beam.starts, beam.end_scores, beam.ends, beam.no_answer)
         return list(zip(*map(_to_numpy, values), strict=True))
 

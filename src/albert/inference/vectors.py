@@ -1,6 +1,6 @@
 """A folder of vectors: written once by a model, memory-mapped, searched exactly by a matrix product.
 
-`vectors.npy` has a row of length 1 a text, `texts.jsonl` its id and text, `offsets.npy` where each line begins, and
+`vectors.npy` has one row of length 1 per text, `texts.jsonl` its id and text, `offsets.npy` where each line begins, and
 `vectors.json` the model, with the fingerprint of all that its vectors depend on. Vectors of two models have nothing to
 do with each other, so another model is refused by name. Knows nothing of how vectors are made.
 """
@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from albert.errors import DataError, ModelError
+from albert.errors import DataError, ModelError, UsageError
 from albert.files import atomic_folder, atomic_write, read_json, write_json
 from albert.inference.fill import PlainText
 
@@ -79,6 +79,7 @@ def write_vectors(
     fingerprint: str,
 ) -> int:
     """Write the vectors of texts into a folder, which appears when all are there; return their number."""
+    _check_free(Path(folder))
     offsets = [0]
     with atomic_folder(folder) as temporary:
         with (temporary / TEXTS).open("wb") as lines, (temporary / VECTORS).open("wb") as file:
@@ -98,6 +99,15 @@ def write_vectors(
         facts = {"model": model, "fingerprint": fingerprint, "count": count, "width": width}
         write_json(temporary / MANIFEST, facts)
     return count
+
+
+def _check_free(folder: Path) -> None:
+    """Refuse a place that holds something else before anything is computed, not after hours of it."""
+    if folder.is_file():
+        raise UsageError(f"{folder}: is a file: name a folder for the vectors")
+    there = {item.name for item in folder.iterdir()} if folder.is_dir() else set()
+    if foreign := sorted(there - {VECTORS, TEXTS, OFFSETS, MANIFEST}):
+        raise UsageError(f"{folder}: holds {', '.join(foreign[:5])}, which would be lost: choose another folder")
 
 
 @dataclass(frozen=True)

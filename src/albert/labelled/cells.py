@@ -73,7 +73,11 @@ def text_cell(row: Row, role: str, columns: Mapping[str, str], *, empty: bool = 
 
 def class_cell(row: Row, role: str, columns: Mapping[str, str]) -> str | None:
     """Return the name of a class: 1, 1.0 and true of .jsonl and .parquet are '1', '1' and 'true'."""
-    return _class_name(cell(row, role, columns), row, columns[role])
+    value = cell(row, role, columns)
+    if isinstance(value, list):
+        rule = "must be one class: for several per row say --task multi-label"
+        raise DataError(f"{row.place}: column {columns[role]!r} holds the list {str(value)[:SHOWN]}, {rule}")
+    return _class_name(value, row, columns[role])
 
 
 def _class_name(value: Any, row: Row, column: str) -> str | None:

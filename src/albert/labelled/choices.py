@@ -151,7 +151,7 @@ def choices_of(row: Row, columns: Mapping[str, str]) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) < 2 or not all(isinstance(one, str) and one.strip() for one in value):
         raise DataError(
             f"{row.place}: column {name!r} holds {str(value)[:SHOWN]!r}, must be a list of at least "
-            "two texts that are not empty; in a .csv, a JSON list or a column a choice (choice0, choice1, …)"
+            "two texts that are not empty; in a .csv, a JSON list or one column per choice (choice0, choice1, …)"
         )
     return tuple(value)
 

@@ -1,8 +1,8 @@
-"""One folder per class, one text per file, as aclImdb and 20 Newsgroups are published.
+"""One folder per class, one text per file, as aclImdb and 20 Newsgroups are published; and a folder of texts alone.
 
 The names of the folders are the labels; folders of texts without one (aclImdb's `unsup`) are left out. A folder whose
-`train`, `dev` and `test` are such folders is a whole data set. Files end in .txt, or are named
-by a number.
+`train`, `dev` and `test` are such folders is a whole data set. Files end in .txt, or are named by a number. Files that
+lie in the folder itself have no label: texts to decide about.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ PARTS = {"train": ("train",), "dev": ("dev", "valid", "validation", "val"), "tes
 
 @dataclass(frozen=True)
 class ClassFile:
-    """A text and its class."""
+    """A text and its class, where it has one."""
 
     path: Path
-    label: str
+    label: str | None
 
 
 def is_class_folder(path: Path) -> bool:
@@ -40,8 +40,16 @@ def class_parts(path: Path) -> dict[str, Path]:
     return found if "train" in found or "test" in found else {}
 
 
+def is_text_folder(path: Path) -> bool:
+    """Tell whether a folder holds texts itself, and no classes."""
+    return path.is_dir() and not is_class_folder(path) and any(_is_text(file) for file in path.iterdir())
+
+
 def class_files(folder: Path) -> Iterator[ClassFile]:
-    """Return the files of a folder in the order of their names, class by class."""
+    """Return the files of a folder in the order of their names, class by class; or those that lie in it."""
+    if is_text_folder(folder):
+        yield from (ClassFile(file, None) for file in sorted(folder.iterdir()) if _is_text(file))
+        return
     for own in _classes(folder):
         for path in sorted(file for file in own.iterdir() if _is_text(file)):
             yield ClassFile(path, own.name)
@@ -52,7 +60,7 @@ def class_notes(path: Path) -> list[str]:
     if not is_class_folder(path):
         return []
     left_out = [name for name in UNLABELLED if (path / name).is_dir()]
-    words = f"a folder a class: {', '.join(own.name for own in _classes(path))}"
+    words = f"one folder per class: {', '.join(own.name for own in _classes(path))}"
     return [words + (f"; left out, because it has no labels: {', '.join(left_out)}" if left_out else "")]
 
 

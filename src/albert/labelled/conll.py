@@ -23,6 +23,9 @@ FORMATS = (*OWN_FORMATS, "txt", "tsv")
 OTHER_FORMATS = ("csv", "jsonl", "json", "parquet")  # that sentences with their tags come in
 PUBLISHED = re.compile(r"(eng|deu|esp|ned)\.(train|testa|testb)(\.(gz|xz|zst))?")  # the shared tasks of 2002 and 2003
 START = "-DOCSTART-"
+SPAN_TAG = re.compile(r"O|[BIESLU]-\S+")
+SURE = 0.9  # of the words at the beginning: a few tags may be mistakes
+BEGINNING = 2**16  # bytes that tell
 
 
 def is_conll(path: Path) -> bool:
@@ -31,9 +34,24 @@ def is_conll(path: Path) -> bool:
 
 
 def conll_name(path: Path) -> str | None:
-    """Recognise a CoNLL file by a name that means nothing else."""
+    """Recognise a CoNLL file by a name that means nothing else, or by tags of spans in the last column."""
     known = source_of(path, OWN_FORMATS) is not None or PUBLISHED.fullmatch(path.name.lower())
-    return "tagging" if known else None
+    return "tagging" if known or (path.is_file() and is_conll(path) and _begins_tagged(path)) else None
+
+
+def _begins_tagged(path: Path) -> bool:
+    """Tell whether the first lines of a file have the same number of columns, and mostly tags of spans in the last."""
+    with open_source(Source(path, "", _compression(path))) as (stream, _):
+        beginning = stream.read(BEGINNING)
+    if b"\0" in beginning:
+        return False
+    lines = beginning.decode("utf-8-sig", errors="replace").split("\n")
+    whole = lines[:-1] if len(beginning) == BEGINNING else lines
+    words = [cells for cells in map(_cells, whole) if cells and cells[0] not in ("#", START)]
+    tags = [cells[-1] for cells in words]
+    spans = [tag for tag in tags if SPAN_TAG.fullmatch(tag)]
+    is_table = len({len(cells) for cells in words}) == 1 and len(words[0]) > 1
+    return is_table and any(tag != "O" for tag in spans) and len(spans) >= SURE * len(tags)
 
 
 def read_conll(

@@ -18,6 +18,7 @@ from albert.labelled.column_names import (
     ANSWERS,
     CHOICES,
     CONTEXTS,
+    FILE,
     IGNORED,
     LABEL_NAMES,
     LABELS,
@@ -30,7 +31,6 @@ from albert.labelled.column_names import (
     ROLES,
     TAGS,
     TEXTS,
-    TITLES,
     TOKENS,
     plain,
 )
@@ -192,8 +192,12 @@ def _unlabelled(table: Sample) -> str:
     """Say what is missing."""
     if table.called(CONTEXTS) and table.called(QUESTIONS):
         return f"for questions about a passage there must be {_NEEDS['squad']}"
+    if table.names == [FILE, "text"]:
+        return "texts alone can't be learned from: put the files into one folder per class"
     if table.names == ["text"]:
-        return "texts alone can't be learned from; where they are CoNLL, a word and its tag a line, say --task tagging"
+        return (
+            "texts alone can't be learned from; where they are CoNLL, a word and its tag per line, say --task tagging"
+        )
     return f"{_HEADER} (--columns label=NAME)"
 
 
@@ -243,9 +247,9 @@ def _text_columns(table: Sample, *, label: str | None) -> tuple[dict[str, str], 
     for first, second in PAIRS:
         if (one := table.called([first])) and (two := table.called([second])) and label not in (one, two):
             found = {"text": one, "pair": two}
-            return found, [f"text = {one!r}, pair = {two!r}: by their names", *_left_out(table, found, label)]
+            return found, [f"text = {one!r}, pair = {two!r}: by their names", *table.left_out(found, label)]
     if (name := table.called(TEXTS)) and name != label:
-        return {"text": name}, [f"text = {name!r}: by its name", *_left_out(table, {"text": name}, label)]
+        return {"text": name}, [f"text = {name!r}: by its name", *table.left_out({"text": name}, label)]
     labels = set((label or "").split(",")) | {label}
     candidates = [name for name in table.names if name not in labels and plain(name) not in IGNORED]
     texts = [name for name in candidates if table.is_text(name)] or [
@@ -253,32 +257,22 @@ def _text_columns(table: Sample, *, label: str | None) -> tuple[dict[str, str], 
     ]
     if len(texts) > 1:
         raise DataError(
-            f"{table.path}: {' or '.join(map(repr, texts))} may be the text: say which "
-            "(--columns text=NAME, and --columns pair=NAME for a second one)"
+            f"{table.path}: {' or '.join(map(repr, texts))} may be the text: say which (--columns text=NAME), or "
+            f"--columns text={','.join(texts)} to read them as one text, or --columns text={texts[0]} --columns "
+            f"pair={texts[1]} to compare two"
         )
     if not texts:
         raise DataError(f"{table.path}: no column of text among {table.shown}: {_HEADER} (--columns text=NAME)")
     return {"text": texts[0]}, [
         f"text = {texts[0]!r}: the only column of text",
-        *_left_out(table, {"text": texts[0]}, label),
+        *table.left_out({"text": texts[0]}, label),
     ]
-
-
-def _left_out(table: Sample, found: Mapping[str, str], label: str | None) -> list[str]:
-    """Say which columns of text are not read, and how they would be."""
-    used = {*found.values(), label, *(label or "").split(","), *table.told.values()}
-    others = [name for name in table.names if name not in used and plain(name) not in (*IGNORED, *LABEL_NAMES)]
-    texts = [name for name in others if plain(name) in TITLES or table.is_text(name)]
-    if not texts or "pair" in found:
-        return [f"left out: {', '.join(map(repr, texts))}"] if texts else []
-    every = ",".join(name for name in table.names if name in (*texts, found["text"]))
-    return [f"left out: {', '.join(map(repr, texts))} (--columns text={every} reads them as one text)"]
 
 
 def _kind(table: Sample, label: str) -> tuple[str, str]:
     """Tell by the labels whether a row has one class, several, or a number."""
     if label not in table.names:
-        return "multi-label", "multi-label: a column a class"
+        return "multi-label", "multi-label: one column per class"
     if table.is_list(label):
         return "multi-label", f"multi-label: {label!r} holds lists"
     values = table.values(label)

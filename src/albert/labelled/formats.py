@@ -59,15 +59,15 @@ def json_items(source: Source, stream: io.BufferedReader) -> Iterator[tuple[int,
 
 
 def fasttext_values(lines: Iterable[tuple[int, str]], *, several: bool) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Return text and label of fastText's lines; `several`: a list of labels each."""
+    """Return text and label of fastText's lines; `several`: a list of labels each, in a column of the same name."""
     for number, line in lines:
         words = line.split()
         labels = []
         while words and words[0].startswith(MARK):
             labels.append(words.pop(0).removeprefix(MARK))
         if labels or words:
-            label: dict[str, Any] = {"labels": labels} if several else {"label": labels[0] if labels else ""}
-            yield number, {"text": " ".join(words)} | label
+            label: Any = labels if several else labels[0] if labels else ""
+            yield number, {"text": " ".join(words), "label": label}
 
 
 def has_several_labels(lines: Iterable[str]) -> bool:

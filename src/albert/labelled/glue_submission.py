@@ -16,7 +16,7 @@ from pathlib import Path
 from albert.errors import UsageError
 from albert.files import atomic_write
 from albert.labelled.glue_layouts import LAYOUTS, SCALE
-from albert.tasks.classification import Label, Number
+from albert.tasks.classified import Label, Number
 
 FILES = {
     ("cola", "test"): "CoLA.tsv",

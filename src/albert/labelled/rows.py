@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from albert.errors import DataError
-from albert.labelled.class_folders import class_files, is_class_folder
+from albert.labelled.class_folders import class_files, is_class_folder, is_text_folder
+from albert.labelled.column_names import FILE
 from albert.labelled.formats import MARK, fasttext_values, has_several_labels, json_items, source_by_contents
 from albert.text.documents import SURROGATE, ReadReport, mend
 from albert.text.records import RECORD_LIMIT, json_lines, numbered_lines, open_parquet
@@ -63,16 +64,19 @@ def read_rows(
     """
     path = Path(path)
     report = report if report is not None else ReadReport()
-    if is_class_folder(path):
+    if is_class_folder(path) or is_text_folder(path):
         for file in class_files(path):
             text = file.path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
-            values = {"text": mend(text, Source(file.path, "txt", ""), 1, report), "label": file.label}
-            yield Row(values, file.path, 1)
+            values = {
+                FILE: str(file.path.relative_to(path)),
+                "text": mend(text, Source(file.path, "txt", ""), 1, report),
+            }
+            yield Row(values | ({} if file.label is None else {"label": file.label}), file.path, 1)
         return
     if path.is_dir():
         raise DataError(
             f"{path}: is a folder: name a file that ends in {KNOWN}; a folder of GLUE, SQuAD or RACE is known by its "
-            "name and files, or said by --task; one with a folder a class holds .txt files in them"
+            "name and files, or said by --task; one with a folder per class holds .txt files in them"
         )
     if not path.exists():
         raise DataError(f"{path}: no such file: check the path")

@@ -6,12 +6,12 @@ Decides about no role and no task: detection.py does.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert.errors import DataError, UsageError, did_you_mean
 from albert.labelled.cells import NO_CLASSES, ONE_CLASS
-from albert.labelled.column_names import ALL_ROLES, LABEL_NAMES, LABELS, LABELS_MANY, NUMBERS, plain
+from albert.labelled.column_names import ALL_ROLES, IGNORED, LABEL_NAMES, LABELS, LABELS_MANY, NUMBERS, TITLES, plain
 from albert.labelled.rows import Row
 from albert.text.sources import source_of
 
@@ -46,6 +46,16 @@ class Sample:
                         f"{self.path}: no column {name!r} for {role}: {did_you_mean(name, self.names)} "
                         f"(--columns {role}=NAME)"
                     )
+
+    def left_out(self, found: Mapping[str, str], label: str | None) -> list[str]:
+        """Say which columns of text are not read, and how they would be."""
+        used = {*found.values(), label, *(label or "").split(","), *self.told.values()}
+        others = [name for name in self.names if name not in used and plain(name) not in (*IGNORED, *LABEL_NAMES)]
+        texts = [name for name in others if plain(name) in TITLES or self.is_text(name)]
+        if not texts or "pair" in found:
+            return [f"left out: {', '.join(map(repr, texts))}"] if texts else []
+        every = ",".join(name for name in self.names if name in (*texts, found["text"]))
+        return [f"left out: {', '.join(map(repr, texts))} (--columns text={every} reads them as one text)"]
 
     def is_headless(self, label: str | None = None) -> bool:
         """Tell whether the names of the columns look like a row: a number, a long text, a label that is also below."""

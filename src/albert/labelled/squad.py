@@ -49,7 +49,7 @@ def _load(path: Path) -> dict[str, Any]:
     except DataError as problem:
         raise DataError(
             f'{problem}: .json is for data in SQuAD\'s form ({{"data": [{{"paragraphs": …}}]}}); '
-            "a table goes into .jsonl, an object a line"
+            "a table goes into .jsonl, one object per line"
         ) from problem
 
 

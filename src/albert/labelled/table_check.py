@@ -125,11 +125,13 @@ def _check_copies(check: TableCheck, good: Sequence[tuple[Row, tuple[str, ...], 
     check.num_copies, check.num_conflicts = len(found), len(conflicts)
     if found:
         row, earlier = good[found[0].place][0], good[found[0].earlier][0]
-        check.warnings.append(f"{len(found):,} rows repeat the text of another: {row.place} is {earlier.place}")
+        check.warnings.append(
+            f"{_rows(len(found), 'repeats', 'repeat')} the text of another: {row.place} is {earlier.place}"
+        )
     if conflicts:
         row, earlier = good[conflicts[0].place][0], good[conflicts[0].earlier][0]
         check.warnings.append(
-            f"{len(conflicts):,} of them have another label than the first: {row.place} against {earlier.place}"
+            f"{len(conflicts):,} of them with another label than the first: {row.place} against {earlier.place}"
         )
 
 
@@ -149,7 +151,9 @@ def _count(check: TableCheck, targets: Targets, values: Sequence[Target]) -> Non
     check.classes = {label: counts[number] for number, label in enumerate(targets.labels)}
     if rare := [f"{label!r} {count}" for label, count in check.classes.items() if count < RARE]:
         shown = ", ".join(rare[:5]) + (", …" if len(rare) > 5 else "")
-        check.warnings.append(f"{len(rare)} classes with fewer than {RARE} rows: {shown}")
+        check.warnings.append(
+            f"{len(rare)} {'class' if len(rare) == 1 else 'classes'} with fewer than {RARE} rows: {shown}"
+        )
     majority = max(check.classes.values())
     if targets.kind == "classification" and majority > 0.9 * len(values):
         check.warnings.append(
@@ -168,7 +172,11 @@ def shared_rows(train: Path, dev: Path, columns: Mapping[str, str]) -> list[str]
     ]
     if not found:
         return []
-    return [f"{len(found):,} rows are in {train} too, the first: {found[0][0]} is {found[0][1]}"]
+    return [f"{_rows(len(found), 'is', 'are')} in {train} too, the first: {found[0][0]} is {found[0][1]}"]
+
+
+def _rows(count: int, one: str, many: str) -> str:
+    return f"1 row {one}" if count == 1 else f"{count:,} rows {many}"
 
 
 def _ignore(_place: str, _reason: str) -> None:

@@ -6,6 +6,7 @@ file, or a model's when one is evaluated; a tag that is not among them is an err
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from albert.tasks.task import AnyTask
 from albert.text.documents import ReadReport
 
 COLUMNS = {"tokens": "tokens", "tags": "tags"}
+OTHER_SPELLING = re.compile(r"[BIESLU][_:/.]\w\S*|\S*\w[-_:/.][BIESLU]|[biesl]-\S+")  # B_PER, PER-B, b-per
 MAX_LENGTH = 128
 
 
@@ -120,6 +122,12 @@ def _odd_tags(labels: Sequence[str]) -> list[str]:
     """Warn of a few tags that say no span among many that do: one of them is enough to score words, not spans."""
     inside = [tag for tag in labels if tag != OUTSIDE]
     odd = [tag for tag in inside if not has_spans([tag])]
+    other = [tag for tag in odd if OTHER_SPELLING.fullmatch(tag)]
+    if len(other) > len(inside) / 2:
+        return [
+            f"warning: {', '.join(map(repr, other[:4]))}{', …' if len(other) > 4 else ''} look like tags of spans, "
+            "which are written B-NAME, I-NAME: as they are, words are scored, not spans"
+        ]
     if not odd or len(odd) >= len(inside) / 2:
         return []
     return [

@@ -67,7 +67,10 @@ class Targets:
 
 def find_separator(rows: Iterable[Row], columns: Mapping[str, str]) -> str | None:
     """Find what separates the classes inside one cell of a table; None where cells are lists or single names."""
-    cells = [cell for row in rows if isinstance(cell := row.values.get(columns["label"]), str)]
+    values = [row.values.get(columns["label"]) for row in rows]
+    if any(isinstance(value, list) for value in values):  # single names beside lists: fastText's dev file
+        return None
+    cells = [value for value in values if isinstance(value, str)]
     return next((mark for mark in SEPARATORS if any(mark in cell for cell in cells)), None)
 
 

@@ -67,15 +67,19 @@ class Attention(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.norm = LayerNorm(width, eps=config.layer_norm_eps) if not config.norm_per_depth else None
 
-    def forward(self, x: Tensor, packed: Packed, own: OwnParameters | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, packed: Packed, own: OwnParameters | None = None, *, first: Tensor | None = None
+    ) -> Tensor:
         dropout = self.attention_dropout if self.training else 0.0
-        query, value = self.query(x), self.value(x)
+        asking = x if first is None else x.index_select(0, first)  # [T, H] or [B, H]
+        query, value = self.query(asking), self.value(x)
         if own is not None:
+            assert first is None, "an adapter asks for all tokens"
             query, value = own.adapt(x, query, value)
         mixed = attend(query, self.key(x), value, packed=packed, num_heads=self.num_heads, dropout=dropout)
         norm = self.norm if own is None else own.attention_norm or self.norm
         assert norm is not None
-        return norm(x + self.dropout(self.output(mixed)))  # [T, H]
+        return norm(asking + self.dropout(self.output(mixed)))
 
 
 class FeedForward(nn.Module):
@@ -154,9 +158,18 @@ class Encoder(nn.Module):
         """Return what one of the `steps` makes of the states: [T, H] → [T, H]."""
         return ffn(attention(x, packed, own), own)
 
+    @staticmethod
+    def class_layer(x: Tensor, packed: Packed, attention: nn.Module, ffn: nn.Module) -> Tensor:
+        """Return what a last layer makes of each [CLS] alone: [T, H] → [B, H], the rest is not computed."""
+        return ffn(attention(x, packed, first=packed.starts))
+
     def pool(self, x: Tensor, packed: Packed) -> Tensor | None:
         """Return tanh of a linear layer on each [CLS]: [T, H] → [B, H]; None without a pooler."""
-        return None if self.pooler is None else torch.tanh(self.pooler(x.index_select(0, packed.starts)))
+        return None if self.pooler is None else self.pool_class(x.index_select(0, packed.starts))
+
+    def pool_class(self, x: Tensor) -> Tensor | None:
+        """Return the same of states that are of each [CLS] alone: [B, H] → [B, H]."""
+        return None if self.pooler is None else torch.tanh(self.pooler(x))
 
     def steps(self, depth: int | None = None) -> list[tuple[nn.Module, nn.Module, nn.Module | None]]:
         """List which attention and which feed-forward block run, in order; a layer has `inner_group_num` of each.

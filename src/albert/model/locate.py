@@ -33,9 +33,13 @@ def shipped_models() -> list[str]:
 def locate(name: str | Path) -> Path:
     """Return the folder that a model argument means."""
     path = Path(name)
-    if path.is_dir():
-        of_run = path / "model"
-        return of_run if (of_run / "config.json").is_file() and not (path / "config.json").exists() else path
+    if is_model_folder(path):
+        return path if (path / "config.json").is_file() else path / "model"
+    if path.is_dir() and str(name) not in shipped_models() and not full_name(str(name)):
+        raise ModelError(
+            f"{name}: has no config.json, so it is no model folder: name one, a run that has written its model, or for "
+            "Google's checkpoints what `albert convert` wrote"
+        )
     if str(name) in shipped_models():
         return SHIPPED / str(name)
     if re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)) and not path.parent.exists():
@@ -47,8 +51,8 @@ def locate(name: str | Path) -> Path:
             f"({', '.join(shipped_models())}), a run of `albert pretrain`, a model folder, or a hub id such as "
             f"{hub_id} (with the extra hub: pip install 'albert-lite[hub]')"
         )
-    hint = f"; shipped models: {did_you_mean(str(name), shipped_models())}" if shipped_models() else ""
-    raise ModelError(f"{name}: no such model folder{hint}")
+    hint = did_you_mean(str(name), shipped_models()).replace("known:", "the shipped models:")
+    raise ModelError(f"{name}: no such model folder; {hint}")
 
 
 def is_model_folder(path: Path) -> bool:

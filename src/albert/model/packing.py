@@ -99,23 +99,33 @@ def _move(array: np.ndarray, device: torch.device) -> Tensor:
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, *, packed: Packed, num_heads: int, dropout: float) -> Tensor:
-    """Let every token attend to the tokens of its own text: [T, H] three times in, [T, H] out."""
+    """Let every token attend to the tokens of its own text: [T, H] three times in, [T, H] out.
+
+    A query of each text's first token alone, [B, H], gives [B, H].
+    """
     tokens, width = query.shape
     heads = (num_heads, width // num_heads)  # N, D
+    first = tokens != key.shape[0]
+    asked = 1 if first else packed.longest  # queries of each row
     if packed.uniform:
-        q, k, v = (x.view(-1, packed.longest, *heads).transpose(1, 2) for x in (query, key, value))  # [B, N, S, D]
+        q = query.view(-1, asked, *heads).transpose(1, 2)
+        k, v = (x.view(-1, packed.longest, *heads).transpose(1, 2) for x in (key, value))  # [B, N, S, D]
         mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
         return mixed.transpose(1, 2).reshape(tokens, width)
     if packed.rows is not None:
         # index_select, not x[idx]: the backward of x[idx] is not deterministic on CPU, and slow.
-        q, k, v = (
-            x.index_select(0, packed.rows.gather).view(-1, packed.longest, *heads).transpose(1, 2)
-            for x in (query, key, value)
+        in_rows = query if first else query.index_select(0, packed.rows.gather)
+        q = in_rows.view(-1, asked, *heads).transpose(1, 2)
+        k, v = (
+            x.index_select(0, packed.rows.gather).view(-1, packed.longest, *heads).transpose(1, 2) for x in (key, value)
         )  # [B, N, S, D]
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=packed.rows.bias.to(q.dtype), dropout_p=dropout)
-        return mixed.transpose(1, 2).reshape(-1, width).index_select(0, packed.rows.scatter)
+        mixed = mixed.transpose(1, 2).reshape(-1, width)
+        return mixed if first else mixed.index_select(0, packed.rows.scatter)
     # split and cat, not slices: the backward of a slice would fill a whole [T, H] with zeros for every text.
-    texts = (torch.split(x.view(tokens, *heads), list(packed.lengths)) for x in (query, key, value))
+    lengths = list(packed.lengths)
+    counts = ([1] * len(lengths) if first else lengths, lengths, lengths)
+    texts = (torch.split(x.view(-1, *heads), own) for x, own in zip((query, key, value), counts, strict=True))
     mixed_texts = [
         F.scaled_dot_product_attention(
             q.transpose(0, 1).unsqueeze(0),

@@ -27,7 +27,7 @@ class Chart:
 PACE = (
     Chart("Learning rate", {"lr": "rate"}, from_zero=True),
     Chart("Norm of the gradient", {"gradient_norm": "norm"}, from_zero=True),
-    Chart("Tokens a second", {"tokens_per_second": "tokens/s"}, from_zero=True),
+    Chart("Tokens per second", {"tokens_per_second": "tokens/s"}, from_zero=True),
 )
 
 

@@ -45,7 +45,7 @@ COLUMNS: dict[str, Column] = {
     "tokens_per_second": Column("tokens/s", "higher", "count"),
     "minutes": Column("minutes", "lower", "number"),
     "memory": Column("peak memory", "lower", "bytes"),
-    "reduced_bytes": Column("reduced a step", "lower", "bytes"),
+    "reduced_bytes": Column("reduced per step", "lower", "bytes"),
     "roughness": Column("roughness over depth", "lower", "number"),
     "last_change": Column("last layer's change", "higher", "number"),
 }

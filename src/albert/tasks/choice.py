@@ -103,7 +103,8 @@ class Choice(Task[ChoiceExample, ChoiceFeature, Chosen]):
         for choice in example.choices:
             asked = tokenizer.encode(self._asked(example.question, choice))[-min(QUESTION_TOKENS, room) :]
             token_ids, segment_ids = join_segments(tokenizer, passage[: room - len(asked)], asked)
-            features.append(ChoiceFeature(token_ids, segment_ids, example.target))
+            unread = max(0, len(passage) + len(asked) - room)
+            features.append(ChoiceFeature(token_ids, segment_ids, example.target, unread=unread))
         return features
 
     def _asked(self, question: str, choice: str) -> str:

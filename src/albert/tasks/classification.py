@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -24,12 +24,16 @@ from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
 from albert.model.losses import binary_cross_entropy, cross_entropy, squared_error
 from albert.tasks.asking import Texts, column, side_by_side
+from albert.tasks.classified import Label, Labels, Number
 from albert.tasks.decision import Decision, shorten
 from albert.tasks.dev_view import DevView
 from albert.tasks.scores import SCORES, multi_label_scores, regression_scores
 from albert.tasks.task import Example, Feature, PredictionT, Record, Task, join_segments, truncate_pair
 from albert.tasks.text_views import ClassView, LabelsView, NumberView
+from albert.tasks.windows import window_spans
 from albert.tokenizer import Tokenizer
+
+LongRule = Literal["first", "mean"]  # a text that is too long: its first window, or the mean over all; pairs are cut
 
 
 @dataclass(frozen=True)
@@ -48,44 +52,6 @@ class TextFeature(Feature):
     target: int | float | tuple[int, ...] | None
 
 
-class Classified:
-    """What `classify` gives: a Label, Labels or a Number, by what the model was tuned for; type checkers allow all."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def label(self) -> str: ...
-        @property
-        def labels(self) -> tuple[str, ...]: ...
-        @property
-        def probabilities(self) -> dict[str, float]: ...
-        @property
-        def value(self) -> float: ...
-
-
-@dataclass(frozen=True)
-class Label(Classified):
-    """A decision for a class, with the probabilities of all."""
-
-    label: str
-    probabilities: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Labels(Classified):
-    """Decisions for any number of classes, with the probability of each."""
-
-    labels: tuple[str, ...]
-    probabilities: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Number(Classified):
-    """A decision for a value."""
-
-    value: float
-
-
 class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
     """What the three have in common."""
 
@@ -93,6 +59,8 @@ class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
     options: ClassVar[tuple[str, ...]] = ("pair",)
     usage: ClassVar[tuple[str, str]] = ('classify("A man came.")', '"A man came."')
     max_length: int
+    long: LongRule
+    early_exit: bool  # whether the head is trained on every layer, so that texts may leave early
 
     @property
     def head(self) -> str:
@@ -101,17 +69,32 @@ class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
     def encode(self, example: TextExample, tokenizer: Tokenizer) -> list[TextFeature]:
         first = tokenizer.encode(example.text)
         if example.pair is None:
-            token_ids, segment_ids = join_segments(tokenizer, first[: self.max_length - 2])
-        else:
-            pair = truncate_pair(first, tokenizer.encode(example.pair), room=self.max_length - 3)
-            token_ids, segment_ids = join_segments(tokenizer, *pair)
-        return [TextFeature(token_ids, segment_ids, example.target)]
+            room = self.max_length - 2
+            spans = window_spans(len(first), room=room, stride=room, overlap=0)[: None if self.long == "mean" else 1]
+            return [
+                TextFeature(
+                    *join_segments(tokenizer, first[span.start : span.end]),
+                    example.target,
+                    unread=0 if self.long == "mean" else max(0, len(first) - room),
+                )
+                for span in spans
+            ]
+        second = tokenizer.encode(example.pair)
+        pair = truncate_pair(first, second, room=self.max_length - 3)
+        unread = len(first) + len(second) - len(pair[0]) - len(pair[1])
+        return [TextFeature(*join_segments(tokenizer, *pair), example.target, unread=unread)]
 
     def loss(
         self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TextFeature], count: float
     ) -> Tensor:
-        logits = model.heads["classifier"](encoded.pooled)  # [B, labels]
-        return self._loss(logits, [feature.target for feature in features], count=count)
+        targets = [feature.target for feature in features]
+        if not self.early_exit:
+            return self._loss(model.heads["classifier"](encoded.pooled), targets, count=count)
+        # the one head on every layer, weighed by depth (PABEE): the last counts most, the first still learns
+        weights = range(1, len(encoded.layers) + 1)
+        pooled = [model.encoder.pool(states, packed) for states in encoded.layers]
+        losses = [self._loss(model.heads["classifier"](own), targets, count=count) for own in pooled]
+        return torch.stack([weight * loss for weight, loss in zip(weights, losses, strict=True)]).sum() / sum(weights)
 
     def asked(self, text: str | Texts, pair: str | Texts | None = None) -> tuple[list[TextExample], bool]:
         if pair is None:
@@ -132,6 +115,10 @@ class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
         text = shorten(example.text) + (f" ‖ {shorten(pair)}" if pair else "")
         length = len(example.text.split()) + len(pair.split())
         return replace(self._decision(example.target, prediction), text=text, length=length, place=example.place)
+
+    def remembered(self) -> dict[str, Any]:
+        changed = {"long": self.long} if self.long != "first" else {}
+        return super().remembered() | changed | ({"early_exit": True} if self.early_exit else {})
 
     @abstractmethod
     def _record(self, prediction: PredictionT) -> Record: ...
@@ -154,6 +141,8 @@ class Classification(_OnPooled[Label]):
     max_length: int = 128
     best: str = "accuracy"
     class_weights: tuple[float, ...] | None = field(default=None, compare=False)  # of the loss; None: all equal
+    long: LongRule = "first"
+    early_exit: bool = False
 
     def configure(self, config: AlbertConfig) -> AlbertConfig:
         return config.with_settings({"labels": self.labels, "problem_type": "single_label_classification"})
@@ -172,7 +161,7 @@ class Classification(_OnPooled[Label]):
         return (weights * each).sum() / count
 
     def decide(self, example: TextExample, features: Sequence[TextFeature], outputs: Sequence[Any]) -> Label:
-        probabilities = softmax(outputs[0])
+        probabilities = mean_of_windows(softmax(np.stack(outputs)), features)
         return Label(
             self.labels[int(probabilities.argmax())], dict(zip(self.labels, probabilities.tolist(), strict=True))
         )
@@ -217,6 +206,8 @@ class MultiLabel(_OnPooled[Labels]):
     max_length: int = 128
     best: str = "micro_f1"
     threshold: float = 0.5
+    long: LongRule = "first"
+    early_exit: bool = False
 
     def configure(self, config: AlbertConfig) -> AlbertConfig:
         return config.with_settings({"labels": self.labels, "problem_type": "multi_label_classification"})
@@ -228,7 +219,7 @@ class MultiLabel(_OnPooled[Labels]):
         return binary_cross_entropy(logits, torch.from_numpy(self._rows(targets)).to(logits.device), count=count)
 
     def decide(self, example: TextExample, features: Sequence[TextFeature], outputs: Sequence[Any]) -> Labels:
-        probabilities = 1 / (1 + np.exp(-outputs[0].astype(np.float64)))
+        probabilities = mean_of_windows(1 / (1 + np.exp(-np.stack(outputs).astype(np.float64))), features)
         named = dict(zip(self.labels, probabilities.tolist(), strict=True))
         return Labels(tuple(label for label, p in named.items() if p >= self.threshold), named)
 
@@ -273,6 +264,8 @@ class Regression(_OnPooled[Number]):
     best: str = "pearson_spearman"
     centre: float = 0.0  # the model's 0, in the units of the data
     scale: float = 1.0  # the model's 1
+    long: LongRule = "first"
+    early_exit: bool = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.centre) and math.isfinite(self.scale) and self.scale > 0):
@@ -295,7 +288,7 @@ class Regression(_OnPooled[Number]):
         return squared_error(logits.squeeze(-1), values, count=count)
 
     def decide(self, example: TextExample, features: Sequence[TextFeature], outputs: Sequence[Any]) -> Number:
-        return Number(float(outputs[0][0]) * self.scale + self.centre)
+        return Number(float(mean_of_windows(np.stack(outputs), features)[0]) * self.scale + self.centre)
 
     def score(self, examples: Sequence[TextExample], predictions: Sequence[Number]) -> dict[str, float]:
         truth = np.array([example.target for example in examples], dtype=np.float64)
@@ -315,6 +308,15 @@ class Regression(_OnPooled[Number]):
     def remembered(self) -> dict[str, Any]:
         plain = (self.centre, self.scale) == (0.0, 1.0)
         return super().remembered() | ({} if plain else {"centre": self.centre, "scale": self.scale})
+
+
+def mean_of_windows(rows: np.ndarray, features: Sequence[Feature]) -> np.ndarray:
+    """Return the mean of what was decided about the windows of a text, [windows, …], by their tokens."""
+    if len(features) == 1:
+        one: np.ndarray = rows[0]
+        return one
+    mean: np.ndarray = np.average(rows, axis=0, weights=[len(feature.token_ids) for feature in features])
+    return mean
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

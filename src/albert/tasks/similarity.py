@@ -98,9 +98,11 @@ class Similarity(Task[PairExample, PairFeature, Likeness]):
     def encode(self, example: PairExample, tokenizer: Tokenizer) -> list[PairFeature]:
         texts = [example.text, example.text if example.pair is None else example.pair]
         texts += [] if example.negative is None else [example.negative]
+        encoded, room = [tokenizer.encode(text) for text in texts], self.max_length - 2
+        unread = sum(max(0, len(ids) - room) for ids in encoded)
         return [
-            PairFeature(*join_segments(tokenizer, tokenizer.encode(text)[: self.max_length - 2]), part, example.target)
-            for part, text in enumerate(texts)
+            PairFeature(*join_segments(tokenizer, ids[:room]), part, example.target, unread=unread)
+            for part, ids in enumerate(encoded)
         ]
 
     def count(self, features: Sequence[PairFeature]) -> float:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from albert.batch import Said, Wanted, places_of
+from albert.errors import UsageError
 from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded
@@ -224,13 +225,20 @@ class Tagging(Task[TagExample, TagFeature, Tagged]):
         row[majority] = count / max(1, counts.total())
         return lambda example: self.decide(example, [], [np.tile(row, (len(example.words), 1))])
 
-    def asked(self, text: str | Texts | Sequence[Texts]) -> tuple[list[TagExample], bool]:
+    def asked(
+        self, text: str | Texts | Sequence[Texts] | None, *, words: Texts | None = None
+    ) -> tuple[list[TagExample], bool]:
+        if (text is None) == (words is None):
+            raise UsageError("tag: give a text, a list of texts, or words=[…] of one sentence")
+        if words is not None or text is None:
+            return [TagExample(column("words", words))], False
         if (
             not isinstance(text, str)
             and len(text) > 1
             and all(isinstance(w, str) and not re.search(r"\s", w) for w in text)
         ):
-            log.warning("tag: took a list of %d words as %d texts: for one sentence give [words]", len(text), len(text))
+            message = "tag: took a list of %d words as %d texts: for one sentence say tag(words=[…])"
+            log.warning(message, len(text), len(text))
         examples = [
             split_words(one) if isinstance(one, str) else TagExample(column("words", one))
             for one in ([text] if isinstance(text, str) else text)

@@ -41,6 +41,7 @@ class Feature:
 
     token_ids: Sequence[int]
     segment_ids: Sequence[int]
+    unread: int = field(default=0, kw_only=True)  # tokens of the example that were cut off, in its first sequence
 
 
 ExampleT = TypeVar("ExampleT", bound=Example)
@@ -69,6 +70,7 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     options: ClassVar[tuple[str, ...]] = ()  # what `albert predict` takes beside a text: --pair, --question, --choice
     usage: ClassVar[tuple[str, str]]  # for the card: a call of the verb, and the words after `albert predict FOLDER`
     pipeline: ClassVar[str] = ""  # for the card: the pipeline of transformers that decides the same
+    early_exit: bool = False  # whether its loss wants the states of all layers
     view: ClassVar[type[DevView]] = DevView  # what the report shows of its decisions
 
     @property

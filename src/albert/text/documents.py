@@ -34,6 +34,8 @@ MEANINGS = {
     "long_record": f"records longer than {RECORD_LIMIT:,} characters, skipped",
     "long_document": f"documents longer than {DOCUMENT_LIMIT:,} characters, cut into several",
     "empty_file": "files without text",
+    "empty_row": "empty texts, which have no vector: their rows are NaN",
+    "empty_text": "empty texts, which have no vector: left out",
     "ragged_row": "rows with another number of fields than the header, skipped",
     "duplicate_path": "paths named more than once, read once",
 }

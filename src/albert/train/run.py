@@ -14,6 +14,7 @@ import logging
 import math
 import os
 import platform
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -141,7 +142,7 @@ def _in_present_terms(identity: Mapping[str, Any], settings: Section | None) -> 
 def _require_same(old: Mapping[str, Any], now: Mapping[str, Any], adjustable: Collection[str], folder: Path) -> None:
     new = flatten(now)
     names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    differences = {name: f"{name} was {old.get(name)!r}, is {new.get(name)!r}" for name in names}
+    differences = {name: _difference(name, old.get(name), new.get(name)) for name in names}
     if fixed := [name for name in names if name.removeprefix("settings.") not in adjustable]:
         changes = "; ".join(differences[name] for name in fixed[:8])
         raise UsageError(
@@ -149,6 +150,14 @@ def _require_same(old: Mapping[str, Any], now: Mapping[str, Any], adjustable: Co
         )
     for difference in differences.values():
         log.info("%s from here on", difference)
+
+
+def _difference(name: str, old: Any, new: Any) -> str:
+    """Say how a value differs; of fingerprints the beginnings are enough."""
+    if all(isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) for value in (old, new)):
+        what = "files, columns or split" if name == "data" else "contents"
+        return f"{name} was {old[:8]}…, is {new[:8]}… (fingerprints: other {what})"
+    return f"{name} was {old!r}, is {new!r}"
 
 
 def _circumstances() -> dict[str, Any]:

@@ -1,0 +1,77 @@
+"""The model that is exported: as plain torch modules, with its task, its tokenizer and the files beside its weights."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from albert.errors import DataError, UsageError
+from albert.evaluate.scoring import score_splits
+from albert.evaluate.tuned import open_labelled
+from albert.inference.engine import Engine
+from albert.inference.predictor import Predictor
+from albert.inference.torch_engine import TorchEngine
+from albert.labelled.request import DataRequest
+from albert.model import Albert
+from albert.model.folder import load_model
+from albert.model.locate import locate
+from albert.tasks.saved_task import Remembered, read_task
+from albert.tokenizer import Tokenizer
+
+WEIGHTS = ("model.safetensors", "pytorch_model.bin", "tf_model.h5", "onnx", "openvino", "run.json", "summary.json")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model to export."""
+
+    name: str
+    folder: Path
+    model: Albert
+    tokenizer: Tokenizer
+    remembered: Remembered | None
+
+    @property
+    def engine(self) -> TorchEngine:
+        """Return what an export must agree with: the modules themselves, in fp32."""
+        return TorchEngine(self.model)
+
+    def copy_files(self, folder: Path) -> None:
+        """Copy configuration, tokenizer and what else says how to use the model; not the weights."""
+        for path in sorted(self.folder.iterdir()):
+            if path.name in WEIGHTS or path.name.startswith("."):
+                continue
+            if path.is_dir():
+                shutil.copytree(path, folder / path.name)
+            else:
+                shutil.copyfile(path, folder / path.name)
+
+
+def open_source(name: str) -> Source:
+    """Open a model to export."""
+    folder = locate(name)
+    loaded = load_model(folder)
+    if loaded.new and len(loaded.model.heads):
+        raise UsageError(f"{name}: has no weights for {', '.join(loaded.new)}: it was never trained")
+    model = loaded.model.eval()
+    return Source(name, folder, model, Tokenizer.load(folder), read_task(folder, model.config, list(model.heads)))
+
+
+class DevScore:
+    """The score of engines on a dev file, in points, by the task's own measure."""
+
+    def __init__(self, source: Source, path: Path) -> None:
+        if not path.exists():
+            raise DataError(f"{path}: no such file or folder: check the path (--dev)")
+        if source.remembered is None:
+            raise UsageError(f"{source.name}: has no task to score: leave --dev out")
+        task = source.remembered.task
+        self._opened = open_labelled(DataRequest(path), task, source.remembered.columns)
+        self._tokenizer, self.measure = source.tokenizer, task.best
+
+    def of(self, engine: Engine) -> float:
+        """Return the score of an engine, in points."""
+        decided = score_splits(Predictor(engine, self._tokenizer), self._opened.task, self._opened.splits, test=False)
+        scores = next(own.scores for own in decided.values() if own.scores is not None)
+        return 100 * scores[self.measure]

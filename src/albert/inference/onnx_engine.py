@@ -1,0 +1,33 @@
+"""The engine that is ONNX Runtime (extra `onnx`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import onnxruntime
+
+from albert.inference.layer_engine import Compiled, Feeds, Floats, LayerEngine
+from albert.inference.layer_graph import layer_graph
+from albert.model.encoder import Attention, FeedForward
+
+
+class OnnxEngine(LayerEngine):
+    """Layers in ONNX Runtime."""
+
+    name = "onnx"
+
+    def compile(
+        self, attention: Attention, ffn: FeedForward, *, int8: bool, kept: Collection[str], largest: int, threads: int
+    ) -> Compiled:
+        graph = layer_graph(attention, ffn, int8="rows" if int8 else None, kept=kept, largest=largest)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.log_severity_level = 3
+        options.enable_mem_pattern = False  # a plan kept for every shape
+        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+        def run(feeds: Feeds) -> Floats:
+            out: Floats = session.run(["out"], feeds)[0]
+            return out
+
+        return run

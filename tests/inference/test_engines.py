@@ -1,0 +1,187 @@
+"""Engines and precisions: the answers of the plain modules, whatever runs the model and whatever is beside a text."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from albert.batch import STATES, Batch, Said, Wanted, pack
+from albert.errors import UsageError
+from albert.inference import choose_engine
+from albert.inference.choose_engine import NEEDS, installed, measured, open_engine
+from albert.inference.engine import Engine
+from albert.inference.int8 import FULL, SAFE, quantise
+from albert.inference.layer_engine import lay_out, rounded
+from albert.inference.torch_engine import TorchEngine
+from albert.model import Albert, AlbertConfig, new_model
+from albert.model.folder import load_model
+
+LENGTHS = (2, 40, 33, 7, 100)
+SOME = [[0, 1], [3], [2, 5], [], [99]]
+CLASS: Wanted = {"order": "class", STATES: "class"}
+EVERYTHING: Wanted = {"order": "class", STATES: "tokens", "mlm": SOME}
+SHAPE: dict[str, Any] = {
+    "vocab_size": 300, "embedding_size": 8, "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 2,
+    "intermediate_size": 128, "max_position_embeddings": 128, "initializer_range": 0.2,
+}  # fmt: skip
+
+
+def tiny_en() -> Albert:
+    with resources.as_file(resources.files("albert") / "models" / "tiny-en") as folder:
+        return load_model(folder).model
+
+
+def texts() -> Batch:
+    rng = np.random.default_rng(3)
+    return pack([rng.integers(5, 8000, length) for length in LENGTHS])
+
+
+@cache
+def engine_of(name: str, precision: str) -> Engine:
+    if not installed(name):
+        pytest.skip(f"{name} is not installed: pip install 'albert-lite[{name}]'")
+    return open_engine(tiny_en(), engine=name, precision=precision)
+
+
+@cache
+def plain() -> list[list[Said]]:
+    """Return what the modules say, without any packing."""
+    engine = TorchEngine(tiny_en())
+    return [engine.run(texts(), wanted) for wanted in (CLASS, EVERYTHING)]
+
+
+def differences(one: list[Said], other: list[Said]) -> float:
+    return max(
+        float(np.abs(a - b).max())
+        for left, right in zip(one, other, strict=True)
+        for head in right
+        for a, b in zip(left[head], right[head], strict=True)
+        if a.size
+    )
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_every_engine_says_what_torch_says(name: str) -> None:
+    engine = engine_of(name, "fp32")
+    for wanted, expected in zip((CLASS, EVERYTHING), plain(), strict=True):
+        assert differences(engine.run(texts(), wanted), expected) < 1e-4
+
+
+@pytest.mark.parametrize("precision", choose_engine.PRECISIONS)
+@pytest.mark.parametrize("name", NEEDS)
+def test_what_an_engine_says_of_a_text_does_not_depend_on_its_neighbours(name: str, precision: str) -> None:
+    engine, batch = engine_of(name, precision), texts()
+    together = engine.run(batch, EVERYTHING)
+    for text, (start, length) in enumerate(zip(batch.starts, LENGTHS, strict=True)):
+        alone = pack([batch.token_ids[start : start + length]])
+        own = {head: where if isinstance(where, str) else [where[text]] for head, where in EVERYTHING.items()}
+        assert differences(engine.run(alone, own), [together[text]]) < 1e-5 * (1 if precision == "fp32" else 10)
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_int8_is_near_and_the_same_words_are_best(name: str) -> None:
+    said, expected = engine_of(name, "int8").run(texts(), EVERYTHING), plain()[1]
+    for ours, theirs in zip(said, expected, strict=True):
+        one, other = ours[STATES][0].ravel(), theirs[STATES][0].ravel()
+        assert float(one @ other / np.linalg.norm(one) / np.linalg.norm(other)) > 0.998
+        assert (ours["mlm"][0].argmax(-1) == theirs["mlm"][0].argmax(-1)).all()
+    assert differences(said, expected) > 1e-4, "int8 computes in int8"
+
+
+@pytest.mark.parametrize("sharing", ["none", "attention", "ffn"])
+@pytest.mark.parametrize("name", NEEDS)
+def test_models_that_share_less_run_in_every_engine(name: str, sharing: Any) -> None:
+    if not installed(name):
+        pytest.skip(f"{name} is not installed: pip install 'albert-lite[{name}]'")
+    config = AlbertConfig(**SHAPE, sharing=sharing, hidden_act="gelu")
+    batch = pack([range(5, 20), range(30, 37)])
+    expected = TorchEngine(new_model(config, ("classifier", "tags"), seed=1)).run(batch, {"tags": "tokens"})
+    engine = open_engine(new_model(config, ("classifier", "tags"), seed=1), engine=name)
+    assert differences(engine.run(batch, {"tags": "tokens"}), expected) < 1e-4
+
+
+def test_layers_with_parameters_of_their_own_are_for_torch() -> None:
+    if not installed("onnx"):
+        pytest.skip("onnx is not installed: pip install 'albert-lite[onnx]'")
+    model = new_model(AlbertConfig(**SHAPE, adapter_rank=2), ("classifier",), seed=1)
+    with pytest.raises(UsageError, match="use torch"):
+        open_engine(model, engine="onnx")
+    batch = pack([range(5, 20)])
+    assert open_engine(model, engine="torch").run(batch, {"classifier": "class"})
+
+
+def test_an_engine_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose_engine, "installed", lambda name: False)
+    with pytest.raises(UsageError, match=r"pip install 'albert-lite\[openvino\]'"):
+        open_engine(tiny_en(), engine="openvino")
+
+
+def test_unknown_engines_and_precisions_are_refused_by_name() -> None:
+    with pytest.raises(UsageError, match="did you mean 'openvino'"):
+        open_engine(tiny_en(), engine="openvine")
+    with pytest.raises(UsageError, match="did you mean 'int8'"):
+        open_engine(tiny_en(), precision="int4")
+
+
+def test_engines_are_measured_once_and_the_fastest_is_remembered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried: list[str] = []
+    pace = {"torch": 2.0, "slow": 3.0, "fast": 1.0}
+
+    class Timed(TorchEngine):
+        pass
+
+    def opened(model: Albert, engine: str, precision: str) -> Engine:
+        tried.append(f"{engine} {precision}")
+        found = Timed(model)
+        found.name = engine
+        return found
+
+    monkeypatch.delenv("ALBERT_ENGINE")
+    monkeypatch.setattr(choose_engine, "NEEDS", {"slow": (), "fast": (), "torch": ()})
+    monkeypatch.setattr(choose_engine, "_open", opened)
+    monkeypatch.setattr(choose_engine, "_seconds", lambda engine, batch: pace[engine.name])
+    model, cache = new_model(AlbertConfig(**SHAPE), seed=1), tmp_path / "new" / "engines.json"
+    assert open_engine(model, cache=cache).name == "fast"
+    assert tried == ["slow fp32", "fast fp32", "torch fp32"]
+    assert open_engine(model, cache=cache).name == "fast"
+    assert tried[3:] == ["fast fp32"], "remembered"
+    assert open_engine(model, precision="int8", cache=cache).name == "fast"
+    assert len(tried) == 7, "another precision is another question"
+    assert [found.fastest for found in measured(cache)] == ["fast", "fast"]
+    assert measured(cache)[0].shape == "64 wide, 3 layers, fp32"
+    cache.write_text(json.dumps({"x": {"shape": 1}}))
+    assert open_engine(model, cache=cache).name == "fast", "a damaged file is measured anew"
+
+
+def test_shapes_are_rounded_to_a_few() -> None:
+    sizes = [rounded(count) for count in range(1, 4097)]
+    assert all(size >= count for count, size in enumerate(sizes, 1))
+    assert max(size / count for count, size in enumerate(sizes, 1)) < 1.13
+    assert len(set(sizes)) < 90
+
+
+def test_a_layout_reaches_every_token_and_no_other_text() -> None:
+    lengths = (3, 9, 5)
+    layout = lay_out(lengths, first=False)
+    tokens = sum(lengths)
+    np.testing.assert_array_equal(layout.keys.ravel()[layout.back[:tokens]], np.arange(tokens))
+    for text, length in enumerate(lengths):
+        seen = layout.keys[text][layout.bias[text, 0, 0] == 0]
+        np.testing.assert_array_equal(seen, sum(lengths[:text]) + np.arange(length))
+
+
+@pytest.mark.parametrize("largest", [FULL, SAFE])
+def test_int8_weights_are_within_half_a_step(largest: int) -> None:
+    weight = np.random.default_rng(1).standard_normal((7, 30)).astype(np.float32)
+    weight[3] = 0
+    small, scales = quantise(weight, largest=largest)
+    assert np.abs(small.astype(int)).max() == largest
+    assert (np.abs(small * scales[:, None] - weight) <= scales[:, None] * 0.501).all()
