@@ -82,7 +82,7 @@ def serving(models: dict[str, str], **settings: Any) -> Iterator[Running]:
     from albert.serve.server import Server, bind
     from albert.serve.settings import ServeSettings
 
-    values = ServeSettings(models=models, **{"drain": 0.0, "port": 0} | settings)
+    values = ServeSettings(models=models, **{"drain": 0.0, "port": 0, "engine": "torch"} | settings)
     service = new_service(values, Models.load(values))
     started = threading.Event()
     server, taken = Server(service, started.set), bind("127.0.0.1", 0)

@@ -52,10 +52,10 @@ def embed(
         check_output("--out", out, path)
         loaded = load(model, engine=engine, precision=precision)
         show = stack.enter_context(progress_line("embedding"))
-        total = count_read(read_plain(loaded, path, told, ReadReport()), show)
+        total = count_read(read_plain(loaded.columns, path, told, ReadReport()), show)
         for note in line_notes(path, total) if source != "-" else []:
             show.say(f"note: {note}")
-        texts = counted(read_plain(loaded, path, told, report), show, total=total)
+        texts = counted(read_plain(loaded.columns, path, told, report), show, total=total)
         if out.suffix:
             rows = loaded.predictor.predict(loaded.embedding(strict=False), with_words(texts, report, keep=True))
             count = save_matrix(out, (unit(row) for row in rows) if normalize else rows, width=loaded.width)

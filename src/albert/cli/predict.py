@@ -92,7 +92,7 @@ def predict(
         def read(report: ReadReport) -> Iterator[Any]:
             if what not in OTHERS:
                 return read_examples(loaded, path, told, report)
-            texts = read_plain(loaded, path, told, report)
+            texts = read_plain(loaded.columns, path, told, report)
             return with_words(texts, report, keep=True) if out is not None and out.suffix == MATRIX else texts
 
         stack.callback(_say, report, path, "standard input" if source == "-" else str(path))
@@ -104,7 +104,12 @@ def predict(
         for note in line_notes(path, total) if source != "-" else []:
             show.say(f"note: {note}")
         if out is not None and out.suffix in RESUMED and source != "-" and path.is_file():
-            facts = {"model": loaded.fingerprint, "what": what, "decides": repr(decides), "columns": told}
+            facts: dict[str, Any] = {
+                "model": loaded.fingerprint,
+                "what": what,
+                "decides": repr(decides),
+                "columns": told,
+            }
             facts |= {"precision": precision, "exit": exit_}
             _resume(loaded, decides, read(report), out, path, facts, show=show, total=total, json_=json_)
             return

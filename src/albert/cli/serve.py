@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from albert.cli.engine_options import EngineOption, PrecisionOption
 from albert.errors import UsageError
 
 KEY = "ALBERT_API_KEY"
@@ -28,6 +29,8 @@ def serve(
     exact: Annotated[
         bool, typer.Option("--exact", help="Run every text alone: bitwise the same whatever else is asked; slower.")
     ] = False,
+    engine: EngineOption = None,
+    precision: PrecisionOption = "fp32",
     reload: Annotated[
         bool, typer.Option("--reload", help="Take up a changed model folder without dropping a request.")
     ] = False,
@@ -63,6 +66,8 @@ def serve(
         "port": port,
         "workers": workers,
         "exact": exact,
+        "engine": engine,
+        "precision": precision,
         "reload": reload,
         "batch_tokens": batch_tokens,
         "timeout": timeout,

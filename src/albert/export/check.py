@@ -29,7 +29,7 @@ def real_texts(path: Path | None) -> list[str]:
     if path is None:
         documents = islice(installed_documents(), 8)
         return [paragraph for document in documents for paragraph in document.paragraphs][:TEXTS]
-    texts = [one.text for one in islice(read_plain(path, {}, ReadReport()), TEXTS) if one.text.strip()]
+    texts = [one.text for one in islice(read_plain({}, path, {}, ReadReport()), TEXTS) if one.text.strip()]
     if not texts:
         raise DataError(f"{path}: no texts to run the model on")
     return texts

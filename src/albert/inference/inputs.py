@@ -42,13 +42,15 @@ def read_examples(model: Model, path: Path, told: Mapping[str, str], report: Rea
     return chain([] if first is None else [first], examples)
 
 
-def read_plain(model: Model, path: Path, told: Mapping[str, str], report: ReadReport) -> Iterator[PlainText]:
-    """Read texts by themselves, to fill or to embed."""
+def read_plain(
+    trained: Mapping[str, str], path: Path, told: Mapping[str, str], report: ReadReport
+) -> Iterator[PlainText]:
+    """Read texts by themselves, to fill or to embed; `trained`: the columns that the model was trained on."""
     columns: Mapping[str, str] | None = None
     id_ = told.get("id")
-    trained = {role: name for role, name in _known_columns(model.columns, path).items() if role == "text"}
+    known = {role: name for role, name in _known_columns(trained, path).items() if role == "text"}
     for row in read_rows(path, report=report):
-        columns = columns or find_columns(row, trained | {role: name for role, name in told.items() if role != "id"})
+        columns = columns or find_columns(row, known | {role: name for role, name in told.items() if role != "id"})
         text = text_cell(row, "text", columns, empty=True) if has_columns(row, columns["text"]) else ""
         if id_ is not None and id_ not in row.values:
             raise DataError(

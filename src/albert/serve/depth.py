@@ -30,7 +30,7 @@ class LayerEngine:
 
     def __init__(self, engine: TorchEngine) -> None:
         self._engine = engine
-        self.config, self.heads = engine.config, engine.heads
+        self.name, self.config, self.heads = engine.name, engine.config, engine.heads
 
     def run(self, batch: Batch, wanted: Wanted) -> list[Said]:
         """Return for each text what the heads say after each layer, under one name."""

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from albert.batch import Said, Wanted
-from albert.tasks.classification import Classification, MultiLabel, Number, Regression
+from albert.tasks.classification import Classification, MultiLabel, Regression
+from albert.tasks.classified import Number
 from albert.tokenizer import Tokenizer
 
 Pooled = Classification | MultiLabel | Regression

@@ -152,4 +152,5 @@ class Models:
 def open_model(name: str, model: str, settings: ServeSettings) -> Served:
     """Open one model, and remember its folder as it was before it was read."""
     before = signature(locate(model))
-    return Served(name, load(model), settings, signature=before)
+    opened = load(model, engine=settings.engine, precision=settings.precision)
+    return Served(name, opened, settings, signature=before)

@@ -312,7 +312,7 @@ class Regression(_OnPooled[Number]):
 
 def mean_of_windows(rows: np.ndarray, features: Sequence[Feature]) -> np.ndarray:
     """Return the mean of what was decided about the windows of a text, [windows, …], by their tokens."""
-    if len(features) == 1:
+    if len(rows) == 1:
         one: np.ndarray = rows[0]
         return one
     mean: np.ndarray = np.average(rows, axis=0, weights=[len(feature.token_ids) for feature in features])
