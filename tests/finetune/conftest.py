@@ -13,7 +13,8 @@ from albert.tokenizer import Tokenizer
 
 FAST = {
     "train.steps": 60, "train.batch_size": 16, "train.eval_every": 20, "train.save_every": 20, "train.log_every": 5,
-    "optimizer.lr": 5e-3, "optimizer.warmup_steps": 5, "train.precision": "fp32", "tune.pooler": "kept",
+    "optimizer.lr": 5e-3, "optimizer.embedding_lr_factor": 1.0, "optimizer.warmup_steps": 5, "train.precision": "fp32",
+    "tune.pooler": "kept",
 }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from albert.tasks.classification import Classification, MultiLabel, Regression, 
 from albert.tasks.classified import Label, Labels, Number
 from albert.tasks.span import Answer, QuestionExample, SpanTask
 from albert.tasks.tagging import TagExample, Tagged, TaggedSpan, TaggedWord, Tagging
+from albert.tokenizer import Tokenizer
 
 RECORDS = [
     {"text": 'a "b", c\td\ne', "label": "x", "probability": 0.5, "probabilities": {"x": 0.5, "é": 0.5}},
@@ -65,7 +66,7 @@ def test_tags_come_with_the_text_that_their_places_are_of() -> None:
     assert Tagging(("O", "B-PER")).record(TagExample(("Ann", "left")), given)["text"] == "Ann left"
 
 
-def test_a_stream_is_decided_as_it_comes_with_each_input_beside_its_decision() -> None:
+def test_a_stream_is_decided_as_it_comes_with_each_input_beside_its_decision(word_tokenizer: Tokenizer) -> None:
     taken: list[str] = []
 
     def examples() -> Iterator[TextExample]:
@@ -74,8 +75,10 @@ def test_a_stream_is_decided_as_it_comes_with_each_input_beside_its_decision() -
             yield TextExample(name)
 
     class InPairs:
-        def predict(self, task: Any, given: Iterator[TextExample]) -> Iterator[Number]:
-            for one, other in zip(given, given, strict=True):
+        tokenizer = word_tokenizer
+
+        def predict_encoded(self, task: Any, given: Iterator[tuple[TextExample, Any]]) -> Iterator[Number]:
+            for (one, _), (other, _) in zip(given, given, strict=True):
                 yield Number(float(ord(one.text)))
                 yield Number(float(ord(other.text)))
 

@@ -150,9 +150,7 @@ def _plan_text(plan: FinetunePlan) -> str:
 
 def _result_text(result: Finetuned) -> str:
     chosen, facts = result.chosen, result.summary()
-    lines = []
-    if result.was_finished and len(result.runs) > 1:  # a single run says it itself
-        lines.append(f"{result.folder}: all runs are finished, nothing was left to do")
+    lines = [f"{result.folder}: the run is finished, nothing was left to do"] if result.was_finished else []
     lines += [f"{result.folder / 'model'}: best at step {chosen.best_step:,} of {chosen.steps:,}"]
     lines += [
         f"  {name.removeprefix('valid_').replace('_', ' '):<18} {value:.4f}" for name, value in chosen.scores.items()

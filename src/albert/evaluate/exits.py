@@ -18,6 +18,7 @@ from albert.inference.model import load
 from albert.inference.predictor import Predictor
 from albert.inference.torch_engine import TorchEngine
 from albert.labelled.request import DataRequest
+from albert.tasks.classification import Regression
 
 CONFIDENCES = (0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 
@@ -59,7 +60,7 @@ def exit_curve(
     assert isinstance(plain, TorchEngine)
     opened = open_labelled(request, task, model.columns)
     rules = [f"patience={layers}" for layers in range(1, plain.config.num_hidden_layers)]
-    rules += [f"confidence={share}" for share in CONFIDENCES] if task.kind != "regression" else []
+    rules += [f"confidence={share}" for share in CONFIDENCES] if not isinstance(task, Regression) else []
     points, texts = [], 0
     for number, rule in enumerate([None, *rules]):
         observe(number / (len(rules) + 1), rule or "all layers")

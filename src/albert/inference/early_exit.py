@@ -56,7 +56,7 @@ class _Watch:
         self._rule, self._problem = rule, config.problem_type
         if self._problem is None and len(config.labels) == 1:
             self._problem = "regression"
-        if rule.kind == "confidence" and self._problem == "regression":
+        if self._problem == "regression" and rule.kind == "confidence":
             raise UsageError("exit by confidence: a number has none: use patience")
         self._before: Floats | None = None
         self._same = np.zeros(texts, dtype=np.int64)
@@ -77,13 +77,12 @@ class _Watch:
 
     def _agrees(self, logits: Floats) -> npt.NDArray[np.bool_]:
         assert self._before is not None
-        match self._problem:
-            case "regression":
-                same = np.abs(logits - self._before).max(axis=1) < SETTLED
-            case "multi_label_classification":
-                same = ((logits > 0) == (self._before > 0)).all(axis=1)
-            case _:
-                same = logits.argmax(axis=1) == self._before.argmax(axis=1)
+        if self._problem == "regression":
+            same = np.abs(logits - self._before).max(axis=1) < SETTLED
+        elif self._problem == "multi_label_classification":
+            same = ((logits > 0) == (self._before > 0)).all(axis=1)
+        else:
+            same = logits.argmax(axis=1) == self._before.argmax(axis=1)
         return np.asarray(same, dtype=np.bool_)
 
     def _sure(self, logits: Floats) -> Floats:

@@ -63,7 +63,7 @@ class Graph:
         """Add a weight, once; return its name."""
         if name not in self._weights:
             array = values.detach().float().numpy() if isinstance(values, Tensor) else values
-            self._weights[name] = numpy_helper.from_array(np.ascontiguousarray(array), name)
+            self._weights[name] = numpy_helper.from_array(np.require(array, requirements="C"), name)
         return name
 
     def constant(self, *values: float, kind: str = "int64", scalar: bool = False) -> str:

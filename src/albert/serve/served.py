@@ -80,7 +80,7 @@ class Served:
         """Tell whether a number of the model's own says how well two texts belong together."""
         task = self.model.task
         pairs = "pair" in self.model.columns
-        return isinstance(task, Similarity) or (task is not None and task.kind == "regression" and pairs)
+        return isinstance(task, Similarity) or (isinstance(task, Regression) and pairs)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
