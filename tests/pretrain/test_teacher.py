@@ -155,9 +155,20 @@ def test_a_student_learns_from_its_teacher_and_resumes_bit_for_bit(
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_the_plan_counts_the_teacher(albert_teacher: str, store: TokenStore, tmp_path: Path) -> None:
+def test_the_plan_counts_the_teacher(
+    albert_teacher: str, store: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    vectors = Teacher.vectors
+
+    def watched(self: Teacher, texts: Any) -> torch.Tensor:
+        read.append(len(texts))
+        return vectors(self, texts)
+
+    monkeypatch.setattr(Teacher, "vectors", watched)
     plan = pretrain(store, "tiny", tmp_path / "run", settings=settings(teacher__model=albert_teacher), dry_run=True)
     assert not isinstance(plan, Pretrained)
+    assert read, "the steps that are timed have the teacher in them"
     assert not (tmp_path / "run").exists()
 
 
