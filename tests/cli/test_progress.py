@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from albert.cli import progress
@@ -11,7 +13,7 @@ def test_what_is_left_is_told_by_the_pace_since_the_command_began(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = iter([0.0, 5.0, 105.0, 205.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with progress.progress_line("training") as show:
         for done in (0.50, 0.60, 0.70):  # resumed at a half; a tenth in 100 seconds
             show(done, "step")
@@ -23,7 +25,7 @@ def test_plain_progress_lines_come_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = iter([0.0, 1.0, 20.0, 25.0, 40.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with progress.progress_line("building") as show:
         for done in (0.1, 0.5, 0.6, 0.8):
             show(done, "words")

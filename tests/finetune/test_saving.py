@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_the_first_process_decides_that_a_save_is_due_and_a_slow_disk_is_not_kep
     model = new_model(preset("tiny").with_settings({"vocab_size": 50}))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     clock = [0.0]
-    monkeypatch.setattr("albert.train.loop.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("albert.train.loop.time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     def slow(*_: object, **__: object) -> None:
         clock[0] += 60.0

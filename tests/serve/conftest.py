@@ -57,9 +57,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> d
     return {name: str(top / name) for name in tasks}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(folders: dict[str, str]) -> Iterator[Running]:
-    """Serve all models; the first is `plain`."""
+    """Serve all models; the first is `plain`. It ends with its module: other modules patch what its thread calls."""
     with serving(folders) as running:
         yield running
 

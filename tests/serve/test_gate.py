@@ -8,6 +8,7 @@ import json
 import logging
 import socket
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -166,15 +167,17 @@ def test_line_ends_between_requests_do_not_hold_a_connection(start: Start) -> No
 def test_a_client_that_leaves_takes_its_request_out_of_the_queue(start: Start, texts: list[str]) -> None:
     server = start(batch_tokens=64)
     batcher = server.service.batcher
-    for _ in range(3):
+
+    def wait_until(holds: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not holds() and time.monotonic() < end:
+            time.sleep(0.005)
+
+    for _ in range(3):  # each leaves an empty queue behind: what the next one sees there is its own
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as one:
             one.sendall(request(json.dumps({"inputs": texts * 10}).encode()))
-            end = time.monotonic() + 30
-            while not batcher.queued_tokens and time.monotonic() < end:
-                time.sleep(0.005)
-    end = time.monotonic() + 60
-    while (batcher.queued_tokens or server.service.running) and time.monotonic() < end:
-        time.sleep(0.01)
+            wait_until(lambda: batcher.queued_tokens > 0)
+        wait_until(lambda: not batcher.queued_tokens and not server.service.running)
     assert (batcher.queued_tokens, server.service.running) == (0, 0)
     assert 'te_request_failure{err="canceled"} 3.0' in server.ask("GET", "/metrics").body.decode()
 
