@@ -100,8 +100,9 @@ class PretrainJob:
         return count_micro_batches(self._settings, phase.batch_size, phase.length, processes=self._world.size)
 
     def counts(self, batch: PretrainingBatch) -> list[float]:
-        """Count masked words, labelled pairs and texts."""
-        return [float(batch.masked_positions.size), float((batch.order_labels >= 0).sum()), float(batch.lengths.size)]
+        """Count masked words, labelled pairs and texts that a teacher reads."""
+        taught = self._lessons.taught(batch) if self._lessons is not None else 0
+        return [float(batch.masked_positions.size), float((batch.order_labels >= 0).sum()), float(taught)]
 
     def loss(self, batch: PretrainingBatch, *, counts: list[float], step: int) -> MicroLoss:
         """Add the masked-word loss and the order loss, each the mean over the global batch."""
@@ -121,14 +122,19 @@ class PretrainJob:
             "mlm_count": float(labels.numel()),
         }
         total = mlm
+        order_logits = self.model.heads["order"](encoded.pooled)
         if self._lessons is not None:
-            taught = self._lessons.loss(batch, encoded, packed, count=counts[2])
-            sums |= {"teacher_loss": taught.item() * counts[2], "teacher_count": float(batch.lengths.size)}
-            total = total + self._settings.teacher.weight * taught
+            asked, likeness = self._settings.teacher, order_logits.sum(-1)
+            taught, alike = self._lessons.loss(
+                batch, encoded, packed, likeness=likeness if asked.pairs else None, count=counts[2]
+            )
+            sums |= {"teacher_loss": taught.item() * counts[2], "teacher_count": float(self._lessons.taught(batch))}
+            if asked.pairs:
+                sums["pairs_loss"] = alike.item() * counts[2]
+            total = total + asked.weight * taught + asked.pairs * alike
         if counts[1] == 0:
             return MicroLoss(total, sums)
         order_labels = torch.from_numpy(batch.order_labels).to(device)
-        order_logits = self.model.heads["order"](encoded.pooled)
         order = cross_entropy(order_logits, order_labels, count=counts[1])
         right = (order_logits.detach().argmax(-1) == order_labels) & (order_labels >= 0)
         sums |= {
@@ -146,7 +152,7 @@ class PretrainJob:
                 metrics[f"{kind}_loss"] = sums[f"{kind}_loss"] / count
                 metrics[f"{kind}_accuracy"] = sums[f"{kind}_right"] / count
         if count := sums.get("teacher_count"):
-            metrics["teacher_loss"] = sums["teacher_loss"] / count
+            metrics |= {name: sums[name] / count for name in ("teacher_loss", "pairs_loss") if name in sums}
         return metrics
 
     def evaluate(self, step: int) -> dict[str, float]:

@@ -78,7 +78,8 @@ def measure_pace(
     lessons = None
     if settings.teacher.model:
         teacher = open_teacher(settings.teacher.model, world.device)
-        lessons = Lessons(teacher, torch.eye(teacher.width, model.config.hidden_size), store.tokenizer)
+        matrix = torch.eye(teacher.width, model.config.hidden_size)
+        lessons = Lessons(teacher, matrix, store.tokenizer, share=settings.teacher.share)
     job = PretrainJob(model.train(), store, plain, world=alone, valid=None, lessons=lessons)
     speed, full = _matrix_speed(world.device), mean_length / settings.data.max_length
     stages = _stages(job, settings, processes=world.size)

@@ -16,7 +16,7 @@ from albert.optim import build_optimizer, learning_rate, warmup
 from albert.pretrain.job import PretrainJob
 from albert.pretrain.plan import Plan, make_plan, with_pace
 from albert.pretrain.settings import PretrainSettings
-from albert.pretrain.start import start_model, start_words
+from albert.pretrain.start import is_preset, start_model, start_words
 from albert.pretrain.teacher import Lessons, open_teacher
 from albert.report.writing import reported
 from albert.train.loop import Progress, Trained, begin_words, train
@@ -74,7 +74,11 @@ def pretrain(
             world.wait()
             network.to(world.device)
             network.encoder.checkpointing = settings.train.checkpointing
-            lessons = Lessons.prepare(teacher, store, settings, network, folder=out, world=world) if teacher else None
+            lessons = (
+                Lessons.prepare(teacher, store, settings, network, is_new=is_preset(model), folder=out, world=world)
+                if teacher
+                else None
+            )
             job = PretrainJob(network, store, settings, world=world, valid=valid, lessons=lessons)
             optimizer = build_optimizer(settings.optimizer, network, lr=peak)
 

@@ -42,6 +42,8 @@ class TeacherSettings(Section):
 
     model: str | None = None  # a folder: a BERT or an ALBERT whose mean vectors are worth having
     weight: Annotated[float, Field(gt=0)] = 5.0  # of its loss, where those of words and order have 1
+    pairs: Annotated[float, Field(ge=0)] = 0.0  # weight of how like two segments are, read together
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the texts: the teacher reads no others
 
 
 class PretrainSettings(Section):

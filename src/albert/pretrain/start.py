@@ -37,7 +37,7 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
             "model_init.words='teacher' needs a teacher: --set teacher.model=FOLDER, that of a sentence encoder"
         )
     longest = settings.data.max_length
-    if _is_preset(name):
+    if is_preset(name):
         changes = {"vocab_size": store.tokenizer.vocab_size} | settings.model
         if longest > preset(name).max_position_embeddings:
             changes.setdefault("max_position_embeddings", longest)
@@ -71,7 +71,8 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
     return model
 
 
-def _is_preset(name: str) -> bool:
+def is_preset(name: str) -> bool:
+    """Tell whether a name is that of a shape, without weights."""
     return full_name(name) is not None and name not in shipped_models()  # ./small is a folder of that name
 
 
@@ -80,7 +81,7 @@ def settings_for(model: str, settings: PretrainSettings, *, asked: Collection[st
 
     What was `asked` for by its dotted name stays: `start_model` refuses it where it contradicts the folder.
     """
-    if _is_preset(model):
+    if is_preset(model):
         return settings
     fixed = {field.name for field in fields(AlbertConfig)} - CHANGEABLE
     left_out = [f"model.{name}" for name in settings.model if name in fixed and f"model.{name}" not in asked]

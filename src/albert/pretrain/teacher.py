@@ -3,18 +3,24 @@
 What a large model knows of which texts mean the same, a small one would not find in the text that it can read in a few
 hours. So the teacher reads the same segments, unmasked, and the student's mean over each segment, and its [CLS] for the
 whole, are pulled towards the teacher's vectors. Those are turned and cut to the student's width by the directions in
-which they differ most (a truncated SVD of some thousand), so the student needs no head for it, and its cosines are
-nearly the teacher's. The directions are written to the run folder: a resumed run must have the same.
+which they differ most (a truncated SVD of some thousand), or, where the student has learnt before, by those nearest to
+what its own vectors mean (Procrustes), so the student needs no head for it, and its cosines are nearly the teacher's.
+The directions are written to the run folder: a resumed run must have the same.
+
+A pair may be a lesson too: how like its two segments are, the teacher's cosine, which a student that reads both at once
+finds only by comparing them. The sum of the order head's two scores says it: their difference alone says the order.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from tokenizers import Tokenizer as WordPieces
 from torch import Tensor
 from torch.nn import functional as F
@@ -148,12 +154,22 @@ class Segments:
             text=text[begins],
         )
 
+    def of_first(self, texts: int) -> Segments:
+        """Return those of the first texts alone."""
+        count = int(np.searchsorted(self.text, texts))
+        return Segments(self.pieces[:count], self.of_token[self.of_token < count], self.text[:count])
+
+    def sums(self, states: Tensor) -> Tensor:
+        """Add the states [T, H] of each segment, [N, H]: the cosine of a sum is that of the mean."""
+        of_token = torch.from_numpy(self.of_token).to(states.device)
+        return states.new_zeros(len(self.pieces), states.shape[1]).index_add(0, of_token, states)
+
 
 class Lessons:
     """What a teacher says of a batch, as a loss."""
 
-    def __init__(self, teacher: Teacher, matrix: Tensor, tokenizer: Tokenizer) -> None:
-        self._teacher, self._matrix, self._tokenizer = teacher, matrix, tokenizer  # [D, H]
+    def __init__(self, teacher: Teacher, matrix: Tensor, tokenizer: Tokenizer, *, share: float = 1.0) -> None:
+        self._teacher, self._matrix, self._tokenizer, self._share = teacher, matrix, tokenizer, share  # [D, H]
 
     @classmethod
     def prepare(
@@ -163,37 +179,74 @@ class Lessons:
         settings: PretrainSettings,
         model: Albert,
         *,
+        is_new: bool,
         folder: Path,
         world: World,
     ) -> Lessons:
-        """Find the directions in which vectors of some segments differ, once for a run; at one width all are kept."""
+        """Find the directions from vectors of some segments, once for a run; a new model of one width takes all."""
         path, shape = folder / DIRECTIONS, (teacher.width, model.config.hidden_size)
         if world.is_first and not path.exists():
             matrix = np.eye(*shape, dtype=np.float32)
             if shape[0] != shape[1]:
-                stream = BatchStream(store, example_settings(settings, length=SAMPLE_LENGTH), batch_size=SAMPLE)
-                asked = teacher.vectors([store.tokenizer.decode(own) for own in Segments.of(stream.batch(0)).pieces])
-                _, _, right = torch.linalg.svd(asked, full_matrices=False)  # [min(N, D), D]
-                kept = min(shape[1], right.shape[0])
-                matrix[:], matrix[:, :kept] = 0, right[:kept].T.numpy()
+                stream = BatchStream(store, example_settings(settings, length=SAMPLE_LENGTH), batch_size=SAMPLE // 8)
+                matrix = _directions(teacher, model, [stream.batch(i) for i in range(8)], store.tokenizer, is_new)
             with atomic_write(path) as file:
                 np.save(file, matrix)
         world.wait()
         matrix = np.load(path, allow_pickle=False)
         if matrix.shape != shape:
             raise ModelError(f"{path}: is {matrix.shape}, must be {shape}: this run had another teacher")
-        return cls(teacher, torch.from_numpy(matrix), store.tokenizer)
+        return cls(teacher, torch.from_numpy(matrix), store.tokenizer, share=settings.teacher.share)
 
-    def loss(self, batch: PretrainingBatch, encoded: Encoded, packed: Packed, *, count: float) -> Tensor:
-        """Return how far the means of segments, and [CLS], are from the teacher's vectors: 1 - cosine, half of each."""
-        segments, states = Segments.of(batch), encoded.states.float()
-        device, texts = states.device, batch.lengths.size
-        asked = self._teacher.vectors([self._tokenizer.decode(own) for own in segments.pieces]) @ self._matrix
-        targets = F.normalize(asked, dim=-1).to(device)  # [N, H]
-        of_token, text = (torch.from_numpy(part).to(device) for part in (segments.of_token, segments.text))
-        sums = states.new_zeros(targets.shape).index_add(0, of_token, states)  # the cosine of a sum is the mean's
+    def taught(self, batch: PretrainingBatch) -> int:
+        """Count the texts of a batch that the teacher reads: the first ones."""
+        return math.ceil(self._share * batch.lengths.size)
+
+    def loss(
+        self, batch: PretrainingBatch, encoded: Encoded, packed: Packed, *, likeness: Tensor | None = None, count: float
+    ) -> tuple[Tensor, Tensor]:
+        """Return how far the student is from the teacher: 1 - cosine, half for means, half for [CLS]; and of likeness.
+
+        `likeness` [B] are logits. Its loss is the cross-entropy above that of saying the teacher's cosine itself.
+        """
+        segments, texts = Segments.of(batch).of_first(self.taught(batch)), self.taught(batch)
+        states = encoded.states[: segments.of_token.size].float()
+        device = states.device
+        vectors = self._teacher.vectors([self._tokenizer.decode(own) for own in segments.pieces])
+        targets = F.normalize(vectors @ self._matrix, dim=-1).to(device)  # [N, H]
+        text = torch.from_numpy(segments.text).to(device)
         whole = targets.new_zeros(texts, targets.shape[1]).index_add(0, text, targets)
         shares = 1 / torch.bincount(text, minlength=texts).index_select(0, text)  # each text counts once
-        of_means = ((1 - F.cosine_similarity(sums, targets)) * shares).sum()
-        of_class = (1 - F.cosine_similarity(states.index_select(0, packed.starts), whole)).sum()
-        return (of_means + of_class) / 2 / max(count, 1.0)
+        of_means = ((1 - F.cosine_similarity(segments.sums(states), targets)) * shares).sum()
+        of_class = (1 - F.cosine_similarity(states.index_select(0, packed.starts[:texts]), whole)).sum()
+        loss = (of_means + of_class) / 2 / max(count, 1.0)
+        if likeness is None:
+            return loss, loss.new_zeros(())
+        second = np.flatnonzero(np.diff(segments.text, prepend=-1) == 0)
+        cosines = (vectors[second - 1] * vectors[second]).sum(1).clamp(0, 1).to(device)
+        said = likeness.float().index_select(0, text[second])
+        entropy = F.binary_cross_entropy(cosines, cosines, reduction="sum")
+        of_pairs = F.binary_cross_entropy_with_logits(said, cosines, reduction="sum") - entropy
+        return loss, of_pairs / max(count, 1.0)
+
+
+@torch.no_grad()
+def _directions(
+    teacher: Teacher, model: Albert, batches: Sequence[PretrainingBatch], tokenizer: Tokenizer, is_new: bool
+) -> NDArray[np.float32]:
+    """Find how to turn and cut a teacher's vectors to the width of a student: [D, H]."""
+    divided = [Segments.of(batch) for batch in batches]
+    asked = torch.cat([teacher.vectors([tokenizer.decode(own) for own in part.pieces]) for part in divided])
+    if is_new:
+        _, _, right = torch.linalg.svd(asked, full_matrices=False)  # [min(N, D), D]
+        found = right[: model.config.hidden_size].T
+    else:
+        was, _ = model.training, model.eval()
+        packed = (Packed.from_batch(batch, model.device) for batch in batches)
+        own = [part.sums(model.encoder(one).states.float()).cpu() for part, one in zip(divided, packed, strict=True)]
+        model.train(was)
+        left, _, right = torch.linalg.svd(asked.T @ F.normalize(torch.cat(own), dim=-1), full_matrices=False)
+        found = left @ right
+    matrix = np.zeros((teacher.width, model.config.hidden_size), dtype=np.float32)
+    matrix[:, : found.shape[1]] = found.numpy()
+    return matrix
