@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,7 @@ from albert.cli.progress import progress_line
 if TYPE_CHECKING:
     from albert.export.files import Exported, Int8Facts
 
-app = typer.Typer(help="Write a model in other programs' formats; each export is first run against torch.")
+app = typer.Typer(help="Write a model in other programs' formats. Each export is first run against torch.")
 
 ModelArgument = Annotated[str, typer.Argument(help="A model folder, a run, or a model that comes with the package.")]
 OutOption = Annotated[Path, typer.Option(help="The folder to write.")]
@@ -29,7 +29,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 
 @app.command("hf")
 def hf(model: ModelArgument, out: OutOption, json_: JsonOption = False) -> None:
-    """Write a folder that transformers opens, layers written out where it can't share them."""
+    """Write a folder that transformers opens.
+
+    Layers are written out where it can't share them.
+    """
     from albert.export.hf import export_hf
     from albert.export.source import open_source
 
@@ -38,8 +41,20 @@ def hf(model: ModelArgument, out: OutOption, json_: JsonOption = False) -> None:
     _print(exported, json_=json_)
 
 
-@app.command("onnx")
-def onnx(
+ONNX_HELP = """Write ONNX, as transformers.js and others open it.
+
+The files are onnx/model.onnx, and with --int8 onnx/model_quantized.onnx.
+"""
+OPENVINO_HELP = """Write OpenVINO's .xml and .bin.
+
+The files are openvino/openvino_model.xml and .bin, and with --int8 openvino_model_qint8_quantized.
+"""
+
+
+@app.command("openvino", help=OPENVINO_HELP)
+@app.command("onnx", help=ONNX_HELP)  # the inner one is listed first
+def files(
+    context: typer.Context,
     model: ModelArgument,
     out: OutOption,
     int8: Int8Option = False,
@@ -48,35 +63,7 @@ def onnx(
     allow_loss: LossOption = 1.0,
     json_: JsonOption = False,
 ) -> None:
-    """Write onnx/model.onnx, and onnx/model_quantized.onnx with --int8, as transformers.js and others open them."""
-    _files("onnx", model, out, int8=int8, calibrate=calibrate, dev=dev, allow_loss=allow_loss, json_=json_)
-
-
-@app.command("openvino")
-def openvino(
-    model: ModelArgument,
-    out: OutOption,
-    int8: Int8Option = False,
-    calibrate: CalibrateOption = None,
-    dev: DevOption = None,
-    allow_loss: LossOption = 1.0,
-    json_: JsonOption = False,
-) -> None:
-    """Write openvino/openvino_model.xml and .bin, and with --int8 openvino_model_qint8_quantized."""
-    _files("openvino", model, out, int8=int8, calibrate=calibrate, dev=dev, allow_loss=allow_loss, json_=json_)
-
-
-def _files(
-    form: Literal["onnx", "openvino"],
-    model: str,
-    out: Path,
-    *,
-    int8: bool,
-    calibrate: Path | None,
-    dev: Path | None,
-    allow_loss: float,
-    json_: bool,
-) -> None:
+    """Write a model in the format that the command is named after: both have the same options."""
     from albert.export.files import export_files
     from albert.export.source import open_source
 
@@ -84,7 +71,7 @@ def _files(
         exported = export_files(
             open_source(model),
             out,
-            form=form,
+            form="onnx" if context.info_name == "onnx" else "openvino",
             int8=int8,
             calibrate=calibrate,
             dev=dev,
