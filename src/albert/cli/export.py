@@ -24,6 +24,10 @@ CalibrateOption = Annotated[
 ]
 DevOption = Annotated[Path | None, typer.Option(help="Labelled data: the score before and after int8.")]
 LossOption = Annotated[float, typer.Option("--allow-loss", min=0.0, help="Points of the score that int8 may lose.")]
+Fp32Option = Annotated[bool, typer.Option("--fp32", help="Put the fp32 model on the page, not the int8 one.")]
+RuntimeOption = Annotated[
+    Path | None, typer.Option(help="A folder with onnxruntime-web, unpacked (default: npm fetches it).")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -64,6 +68,43 @@ def openvino(
 ) -> None:
     """Write openvino/openvino_model.xml and .bin, and with --int8 openvino_model_qint8_quantized."""
     _files("openvino", model, out, int8=int8, calibrate=calibrate, dev=dev, allow_loss=allow_loss, json_=json_)
+
+
+@app.command("web")
+def web(
+    model: ModelArgument,
+    out: OutOption,
+    fp32: Fp32Option = False,
+    runtime: RuntimeOption = None,
+    calibrate: CalibrateOption = None,
+    dev: DevOption = None,
+    allow_loss: LossOption = 1.0,
+    json_: JsonOption = False,
+) -> None:
+    """Write a folder with a page that runs the model in the browser, for any file server, without a network."""
+    from albert.export.source import open_source
+    from albert.export.web import export_web
+
+    with progress_line("exporting") as show:
+        exported = export_web(
+            open_source(model),
+            out,
+            fp32=fp32,
+            runtime=runtime,
+            calibrate=calibrate,
+            dev=dev,
+            allowed_loss=allow_loss,
+            observe=show,
+        )
+    _print(exported, json_=json_)
+    if not json_:
+        checked = exported.tokenizer_texts
+        print(
+            "tokenizer in JavaScript: not checked, because node is missing"
+            if checked is None
+            else f"tokenizer in JavaScript: our ids on {checked} texts"
+        )
+        print(f"look at it: python -m http.server --bind 127.0.0.1 --directory {out}")
 
 
 def _files(
