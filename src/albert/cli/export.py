@@ -24,6 +24,10 @@ CalibrateOption = Annotated[
 ]
 DevOption = Annotated[Path | None, typer.Option(help="Labelled data: the score before and after int8.")]
 LossOption = Annotated[float, typer.Option("--allow-loss", min=0.0, help="Points of the score that int8 may lose.")]
+Fp32Option = Annotated[bool, typer.Option("--fp32", help="Put the fp32 model on the page, not the int8 one.")]
+RuntimeOption = Annotated[
+    Path | None, typer.Option(help="A folder with onnxruntime-web, unpacked (default: npm fetches it).")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -79,6 +83,46 @@ def files(
             observe=show,
         )
     _print(exported, json_=json_)
+
+
+@app.command("web")
+def web(
+    model: ModelArgument,
+    out: OutOption,
+    fp32: Fp32Option = False,
+    runtime: RuntimeOption = None,
+    calibrate: CalibrateOption = None,
+    dev: DevOption = None,
+    allow_loss: LossOption = 1.0,
+    json_: JsonOption = False,
+) -> None:
+    """Write a page that runs the model in a browser.
+
+    A folder for any file server; the page needs no network.
+    """
+    from albert.export.source import open_source
+    from albert.export.web import export_web
+
+    with progress_line("exporting") as show:
+        exported = export_web(
+            open_source(model),
+            out,
+            fp32=fp32,
+            runtime=runtime,
+            calibrate=calibrate,
+            dev=dev,
+            allowed_loss=allow_loss,
+            observe=show,
+        )
+    _print(exported, json_=json_)
+    if not json_:
+        checked = exported.tokenizer_texts
+        print(
+            "tokenizer in JavaScript: not checked, because node is missing"
+            if checked is None
+            else f"tokenizer in JavaScript: our ids on {checked} texts"
+        )
+        print(f"look at it: python -m http.server --bind 127.0.0.1 --directory {out}")
 
 
 def _print(exported: Exported, *, json_: bool) -> None:
