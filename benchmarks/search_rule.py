@@ -32,9 +32,9 @@ CELLS = (
         reading={"limit_train": 1_000, "limit_dev": 1_000, "max_length": 64},
     ),
 )
-RATES = (3e-4, 1e-3, 2e-3)
-FACTORS = (1.0, 5.0)  # of the word embeddings' rate
-EPOCHS = (5.0, 10.0)
+RATES = (1.4e-4, 4e-4, 1e-3)
+FACTORS = (10.0, 3.0)  # of the word embeddings' rate
+EPOCHS = (3.0, 8.0)
 SEEDS = 2
 
 

@@ -19,8 +19,8 @@ from albert.pretrain.settings import PretrainSettings
 from albert.recipes import SHIPPED, locate_recipe, shipped_recipes
 from albert.settings import read_settings
 
-KNOWN = "compare, eight-gpu, laptop, one-gpu, overnight, paper, taught"
-GIVEN = {"taught": ["teacher.model=tiny-en"]}  # what a recipe leaves to whoever starts it
+KNOWN = "compare, eight-gpu, laptop, one-gpu, overnight, paper, taught, taught-pairs"
+GIVEN = dict.fromkeys(("taught", "taught-pairs"), ["teacher.model=tiny-en"])  # what a recipe leaves to whoever starts it
 UNTRIED = ("paper", "one-gpu", "eight-gpu")  # as a whole, and on any GPU
 TINY = [
     "model.embedding_size=16", "model.hidden_size=32", "model.num_attention_heads=2", "model.intermediate_size=64",
