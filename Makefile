@@ -74,8 +74,9 @@ test-tf: .venv-tf/.ready  ## converting checkpoints that real TensorFlow wrote
 test-cluster: .venv-ray/.ready  ## building a store, and a study, on a two-node Ray cluster
 	@.venv-ray/bin/python -m pytest -m cluster tests/data/test_build_ray.py tests/study/test_study_ray.py
 
-test-engines: .venv-openvino/.ready  ## every engine and export, OpenVINO's too
+test-engines: .venv-openvino/.ready  ## every engine and export, OpenVINO's too, against transformers on real texts
 	@.venv-openvino/bin/python -m pytest tests/inference/test_engines.py tests/export
+	@.venv-openvino/bin/python -m pytest -m oracle tests/parity/test_real_texts.py
 
 test-browser: setup  ## the server's page in a real browser (Chromium)
 	@$(BIN)/python -m pytest -m browser tests/serve
