@@ -28,9 +28,11 @@ def machine() -> dict[str, Any]:
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     field = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     model = field.get("model name", platform.processor())
-    widest = next((name for name in ("avx512f", "avx2", "avx") if name in field.get("flags", "").split()), "")
+    flags = field.get("flags", "").split()
+    widest = next((name for name in ("avx512f", "avx2", "avx") if name in flags), "")
     return {
         "cpu": f"{model} ({widest})" if widest else model,
+        "int8": "VNNI" if {"avx512_vnni", "avx_vnni"} & set(flags) else "no VNNI",
         "cores": os.cpu_count(),
         "python": platform.python_version(),
     }
