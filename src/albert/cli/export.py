@@ -82,7 +82,7 @@ def _files(
 
     with progress_line("exporting") as show:
         exported = export_files(
-            open_source(model),
+            open_source(model, vectors=True),
             out,
             form=form,
             int8=int8,

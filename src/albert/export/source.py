@@ -20,6 +20,7 @@ from albert.tasks.saved_task import Remembered, read_task
 from albert.tokenizer import Tokenizer
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "tf_model.h5", "onnx", "openvino", "run.json", "summary.json")
+VECTORS = "modules.json"  # sentence-transformers' own file
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class Source:
                 shutil.copyfile(path, folder / path.name)
 
 
-def open_source(name: str) -> Source:
-    """Open a model to export."""
+def open_source(name: str, *, vectors: bool = False) -> Source:
+    """Open a model to export; `vectors`: one that sentence-transformers opens without its heads, which that ignores."""
     folder = locate(name)
-    loaded = load_model(folder)
+    loaded = load_model(folder, () if vectors and (folder / VECTORS).is_file() else None)
     if loaded.new and len(loaded.model.heads):
         raise UsageError(f"{name}: has no weights for {', '.join(loaded.new)}: it was never trained")
     model = loaded.model.eval()
