@@ -5,21 +5,25 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from albert.errors import DataError, UsageError
 from albert.evaluate.scoring import score_splits
 from albert.evaluate.tuned import open_labelled
+from albert.files import read_json, write_json
 from albert.inference.engine import Engine
 from albert.inference.predictor import Predictor
 from albert.inference.torch_engine import TorchEngine
 from albert.labelled.request import DataRequest
 from albert.model import Albert
-from albert.model.folder import load_model
+from albert.model.config import OURS
+from albert.model.folder import CONFIG_LIMIT, architecture, load_model
 from albert.model.locate import locate
 from albert.tasks.saved_task import Remembered, read_task
 from albert.tokenizer import Tokenizer
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "tf_model.h5", "onnx", "openvino", "run.json", "summary.json")
+CONFIG = "config.json"
 VECTORS = "modules.json"  # sentence-transformers' own file
 
 
@@ -47,6 +51,15 @@ class Source:
                 shutil.copytree(path, folder / path.name)
             else:
                 shutil.copyfile(path, folder / path.name)
+        write_json(folder / CONFIG, self._config())
+
+    def _config(self) -> dict[str, Any]:
+        """Return the configuration of a graph, which others open as an ALBERT: how layers share is in the graph."""
+        values = read_json(self.folder / CONFIG, limit=CONFIG_LIMIT)
+        if (name := architecture(list(self.model.heads))) is None:
+            return values
+        kept = {key: value for key, value in values.items() if key not in ("heads", *OURS)}
+        return kept | {"architectures": [name], "model_type": "albert"}
 
 
 def open_source(name: str, *, vectors: bool = False) -> Source:
