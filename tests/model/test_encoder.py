@@ -16,6 +16,7 @@ from albert.model import Albert, AlbertConfig, Packed, new_model
 from albert.model.albert import WORD_SIZE, init_sinusoidal_positions, init_words
 from albert.model.encoder import Encoder, LayerNorm
 from albert.model.losses import cross_entropy
+from albert.model.packing import attend
 
 SMALL: dict[str, Any] = {
     "vocab_size": 300, "embedding_size": 16, "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4,
@@ -243,6 +244,35 @@ def test_bf16_autocast_stays_near_fp32() -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             near = model(batch).states
     assert (exact - near.float()).abs().mean() < 0.05
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("lengths", [[9, 40, 23], [12, 12]])
+@pytest.mark.parametrize("first", [False, True])
+def test_attention_in_bf16_is_that_in_fp32_but_for_rounding(padded: bool, lengths: list[int], first: bool) -> None:
+    packed = Packed.from_batch(batch_of(lengths), padded=padded)
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(sum(lengths), 16, generator=generator).bfloat16() for _ in range(3)]
+    found = []
+    for kind in (torch.float32, torch.bfloat16):
+        query, key, value = (part.to(kind).requires_grad_() for part in inputs)
+        asked = query.index_select(0, packed.starts) if first else query
+        mixed = attend(asked, key, value, packed=packed, num_heads=2, dropout=0.0)
+        assert mixed.dtype is kind
+        mixed.square().sum().backward()
+        found.append([mixed.detach(), *(part.grad for part in (query, key, value))])
+    for exact, near in zip(*found, strict=True):
+        assert (exact - near.float()).norm() < 0.02 * exact.norm()
+    dropped = attend(asked, key, value, packed=packed, num_heads=2, dropout=0.5)
+    assert (dropped - mixed).float().norm() > 0.1 * mixed.float().norm()
+
+
+def test_texts_lie_in_padded_rows_where_attention_is_in_bf16() -> None:
+    batch = batch_of([5, 60])
+    assert Packed.from_batch(batch).rows is None
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert Packed.from_batch(batch).rows is not None
+        assert Packed.from_batch(batch, padded=False).rows is None
 
 
 def loss_of(model: Albert, batch: Batch) -> torch.Tensor:

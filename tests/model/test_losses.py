@@ -8,6 +8,7 @@ from albert.model.heads import SpanScores
 from albert.model.losses import (
     binary_cross_entropy,
     conditional_span_loss,
+    count_right,
     cross_entropy,
     span_loss,
     squared_error,
@@ -37,6 +38,16 @@ def test_unlabelled_examples_count_for_nothing() -> None:
     assert nothing.item() == 0
     assert logits.grad is not None
     assert not logits.grad.any()
+
+
+def test_right_answers_are_those_of_argmax_also_where_scores_are_equal_or_labels_missing() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randint(0, 4, (500, 6), generator=generator).to(torch.bfloat16)  # many are equal
+    labels = torch.randint(-1, 6, (500,), generator=generator)
+    expected = float((logits.argmax(-1) == labels).sum())
+    assert 50 < expected < 200
+    assert count_right(logits, labels) == expected
+    assert count_right(logits[:0], labels[:0]) == 0.0
 
 
 def test_half_precision_logits_are_scored_in_fp32() -> None:

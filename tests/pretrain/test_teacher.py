@@ -22,6 +22,7 @@ from albert.pretrain import Pretrained, pretrain
 from albert.pretrain.settings import PretrainSettings
 from albert.pretrain.teacher import LONGEST, Lessons, Segments, Teacher, open_teacher, taught_words
 from albert.settings import read_settings
+from albert.tasks.task import join_segments
 from albert.train.checkpoint import newest_intact
 from albert.train.loop import Progress
 
@@ -134,14 +135,78 @@ def test_a_student_that_says_what_its_teacher_says_has_no_loss(albert_teacher: s
     assert Lessons(teacher, turn, store.tokenizer).loss(batch, encoded, packed, count=1)[0].item() > half / 2 + 0.1
 
 
+@torch.no_grad()
+def test_how_like_two_segments_are_is_the_teachers_cosine_of_the_texts_that_it_reads(
+    albert_teacher: str, store: TokenStore
+) -> None:
+    teacher, tokenizer = open_teacher(albert_teacher, CPU), store.tokenizer
+    texts = [("the cat sat.", "the cat sat on the ship."), ("rain", ""), ("her letter", "a long winter")]
+    pairs = [[tokenizer.encode(one) for one in both if one] for both in texts]
+    ids = [join_segments(tokenizer, *own) for own in pairs]
+    plain, none = pack([own for own, _ in ids], [kinds for _, kinds in ids]), np.array([], dtype=np.int64)
+    batch = PretrainingBatch(plain.token_ids, plain.segment_ids, plain.lengths, none, none, np.array([0, -1, 1]))
+    packed = Packed.from_batch(batch)
+    encoded = teacher.model.encoder(packed)
+    segments = Segments.of(batch)
+    vectors = teacher.vectors([tokenizer.decode(own) for own in segments.pieces])
+    cosines = [float(vectors[0] @ vectors[1]), float(vectors[3] @ vectors[4])]
+    right = torch.logit(torch.tensor([cosines[0], 0.5, cosines[1]]).clamp(1e-6, 1 - 1e-6))
+    lessons = Lessons(teacher, torch.eye(48), tokenizer)
+    alone, zero = lessons.loss(batch, encoded, packed, count=3)
+    assert zero.item() == 0.0, "not asked"
+    means, alike = lessons.loss(batch, encoded, packed, likeness=right, count=3)
+    assert (means.item(), alike.item()) == pytest.approx((alone.item(), 0.0), abs=1e-5)
+    assert lessons.loss(batch, encoded, packed, likeness=right - 3, count=3)[1].item() > 0.1
+    elsewhere = right + torch.tensor([0.0, 9.0, 0.0])
+    assert lessons.loss(batch, encoded, packed, likeness=elsewhere, count=3)[1].item() == pytest.approx(0, abs=1e-5)
+
+    some = Lessons(teacher, torch.eye(48), tokenizer, share=0.5)  # the first two texts, of which one is a pair
+    assert some.taught(batch) == 2
+    last_wrong = right - torch.tensor([0.0, 0.0, 9.0])
+    assert some.loss(batch, encoded, packed, likeness=last_wrong, count=2)[1].item() == pytest.approx(0, abs=1e-5)
+    first = PretrainingBatch(
+        batch.token_ids[: batch.lengths[:2].sum()], batch.segment_ids[: batch.lengths[:2].sum()], batch.lengths[:2],
+        none, none, np.array([0, -1]),
+    )  # fmt: skip
+    packed_first = Packed.from_batch(first)
+    expected = lessons.loss(first, teacher.model.encoder(packed_first), packed_first, count=2)[0]
+    assert some.loss(batch, encoded, packed, count=2)[0].item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_a_model_that_goes_on_keeps_what_its_vectors_mean(
+    albert_teacher: str, store: TokenStore, tmp_path: Path
+) -> None:
+    first = taught(store, tmp_path / "first", albert_teacher, train__steps=60)
+    asked = settings(teacher__model=albert_teacher, teacher__share=0.5, teacher__pairs=1.0, train__steps=4)
+    again = pretrain(store, str(first.folder / "model"), tmp_path / "second", settings=asked)
+    anew = taught(store, tmp_path / "anew", albert_teacher, teacher__share=0.5, teacher__pairs=1.0, train__steps=4)
+    assert isinstance(again, Pretrained)
+    began = {}
+    for out in (first.folder, again.folder, anew.folder):
+        lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        began[out.name] = [line for line in lines if "teacher_loss" in line]
+    assert began["second"][0]["teacher_loss"] < 1.3 * began["first"][-1]["teacher_loss"]
+    assert began["second"][0]["teacher_loss"] < 0.8 * began["anew"][0]["teacher_loss"]
+    assert "pairs_loss" in began["second"][0]
+    assert "pairs_loss" not in began["first"][0]
+
+
 def test_a_student_learns_from_its_teacher_and_resumes_bit_for_bit(
     albert_teacher: str, store: TokenStore, tmp_path: Path
 ) -> None:
-    changes = {"train__steps": 60, "model_init__words": "teacher", "data__alone": 0.3, "data__overlap": 0.2}
+    changes = {
+        "train__steps": 60,
+        "model_init__words": "teacher",
+        "data__alone": 0.3,
+        "data__overlap": 0.2,
+        "teacher__pairs": 2.0,
+    }
     taught(store, tmp_path / "whole", albert_teacher, **changes)
     lines = [json.loads(line) for line in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
     losses = [line["teacher_loss"] for line in lines if "teacher_loss" in line]
     assert losses[-1] < 0.6 * losses[0]
+    likeness = [line["pairs_loss"] for line in lines if "pairs_loss" in line]
+    assert likeness[-1] < 0.6 * likeness[0]
 
     def stop(progress: Progress) -> None:
         if progress.step >= 22:

@@ -118,6 +118,7 @@ def _words(progress: Progress, reference: Reference | str) -> str:
         ("loss", "loss"),
         ("mlm_accuracy", "mlm"),
         ("order_accuracy", "order"),
+        ("teacher_loss", "teacher"),
         ("valid_mlm_loss", "held-out mlm loss"),
         ("valid_mlm_accuracy", "held-out mlm"),
         ("valid_sop_accuracy", "held-out sop"),

@@ -25,6 +25,17 @@ def cross_entropy(logits: Tensor, labels: Tensor, *, count: float | None = None)
     return total / max(count, 1.0)
 
 
+@torch.no_grad()
+def count_right(logits: Tensor, labels: Tensor) -> float:
+    """Count the rows [n, C] whose highest score is their label's, the first of equal ones.
+
+    The place is looked for only where the label's score is the highest: on CPUs argmax takes many times as long as max.
+    """
+    highest = logits.gather(1, labels.clamp_min(0).unsqueeze(1)).squeeze(1) == logits.amax(-1)
+    rows = highest.nonzero().squeeze(1)
+    return float((logits.index_select(0, rows).argmax(-1) == labels.index_select(0, rows)).sum())
+
+
 def squared_error(predictions: Tensor, targets: Tensor, *, count: float | None = None) -> Tensor:
     """Score numbers against numbers, [n] each."""
     total = F.mse_loss(predictions.float(), targets.float(), reduction="sum")

@@ -47,12 +47,12 @@ class Packed:
 
     @classmethod
     def from_batch(cls, batch: Batch, device: torch.device | str = "cpu", *, padded: bool | None = None) -> Packed:
-        """Move a batch to a device; `padded` chooses attention over padded rows (by default off the CPU)."""
+        """Move a batch to a device; `padded` chooses attention over padded rows (by default but for fp32 on a CPU)."""
         device = torch.device(device)
         token_ids, segment_ids = _move(batch.token_ids, device), _move(batch.segment_ids, device)
-        return _lay_out(
-            token_ids, segment_ids, batch.lengths, padded=device.type != "cpu" if padded is None else padded
-        )
+        if padded is None:
+            padded = device.type != "cpu" or torch.is_autocast_enabled("cpu")
+        return _lay_out(token_ids, segment_ids, batch.lengths, padded=padded)
 
     def restrict(self, texts: Sequence[int]) -> tuple[Packed, Tensor]:
         """Return the batch of some of its texts, in that order, and which tokens they are.
@@ -112,7 +112,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, *, packed: Packed, num_hea
     if packed.uniform:
         q = query.view(-1, asked, *heads).transpose(1, 2)
         k, v = (x.view(-1, packed.longest, *heads).transpose(1, 2) for x in (key, value))  # [B, N, S, D]
-        mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+        mixed = _mix(q, k, v, dropout=dropout)
         return mixed.transpose(1, 2).reshape(tokens, width)
     if packed.rows is not None:
         # index_select, not x[idx]: the backward of x[idx] is not deterministic on CPU, and slow.
@@ -121,7 +121,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, *, packed: Packed, num_hea
         k, v = (
             x.index_select(0, packed.rows.gather).view(-1, packed.longest, *heads).transpose(1, 2) for x in (key, value)
         )  # [B, N, S, D]
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=packed.rows.bias.to(q.dtype), dropout_p=dropout)
+        mixed = _mix(q, k, v, bias=packed.rows.bias.to(q.dtype), dropout=dropout)
         mixed = mixed.transpose(1, 2).reshape(-1, width)
         return mixed if first else mixed.index_select(0, packed.rows.scatter)
     # split and cat, not slices: the backward of a slice would fill a whole [T, H] with zeros for every text. Neighbours
@@ -133,14 +133,26 @@ def attend(query: Tensor, key: Tensor, value: Tensor, *, packed: Packed, num_hea
         torch.split(x, own) for x, own in zip((query, key, value), (asked_together, together, together), strict=True)
     )
     mixed_texts = [
-        F.scaled_dot_product_attention(
+        _mix(
             q.view(count, -1, *heads).transpose(1, 2),
             k.view(count, length, *heads).transpose(1, 2),
             v.view(count, length, *heads).transpose(1, 2),
-            dropout_p=dropout,
+            dropout=dropout,
         )  # [count, N, length, D]
         .transpose(1, 2)
         .reshape(-1, width)
         for (length, count), q, k, v in zip(runs, *texts, strict=True)
     ]
     return torch.cat(mixed_texts)
+
+
+def _mix(query: Tensor, key: Tensor, value: Tensor, *, dropout: float, bias: Tensor | None = None) -> Tensor:
+    """Attend: [B, N, S, D] in and out.
+
+    In bf16 on a CPU by plain products: with its backward, PyTorch's fused kernel takes two to five times as long there.
+    """
+    if query.dtype is not torch.bfloat16 or query.device.type != "cpu":
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
+    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)
+    weights = torch.softmax(scores if bias is None else scores + bias, dim=-1)
+    return F.dropout(weights, dropout) @ value

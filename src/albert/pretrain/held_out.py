@@ -17,7 +17,7 @@ from albert.data.settings import ExampleSettings, Objective
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.model import Albert, Packed
-from albert.model.losses import cross_entropy
+from albert.model.losses import count_right, cross_entropy
 from albert.train.world import World
 
 FIXED_SEED = 1909_11942
@@ -111,13 +111,12 @@ def _score_batch(
         labels = torch.from_numpy(batch.masked_labels).to(device)
         logits = model.mlm_logits(encoded, torch.from_numpy(batch.masked_positions).to(device))
         sums["mlm_loss"] = cross_entropy(logits, labels, count=1.0).item()
-        sums["mlm_right"] = float((logits.argmax(-1) == labels).sum())
+        sums["mlm_right"] = count_right(logits, labels)
         sums["mlm_count"] = float(labels.numel())
     if "order" in model.heads:
         labels = torch.from_numpy(batch.order_labels).to(device)
-        known = labels >= 0
-        right = (model.heads["order"](encoded.pooled).argmax(-1) == labels) & known
-        sums |= {f"{objective}_right": float(right.sum()), f"{objective}_count": float(known.sum())}
+        right = count_right(model.heads["order"](encoded.pooled), labels)
+        sums |= {f"{objective}_right": right, f"{objective}_count": float((labels >= 0).sum())}
     return sums
 
 

@@ -18,7 +18,7 @@ from albert.data.stream import BatchStream
 from albert.errors import UsageError
 from albert.model import Albert, Packed
 from albert.model.albert import remove_dropout
-from albert.model.losses import cross_entropy
+from albert.model.losses import count_right, cross_entropy
 from albert.pretrain.held_out import IntrinsicEvaluation
 from albert.pretrain.settings import PretrainSettings, example_settings
 from albert.pretrain.teacher import Lessons
@@ -118,7 +118,7 @@ class PretrainJob:
         sums = {
             "tokens": float(batch.token_ids.size),
             "mlm_loss": mlm.item() * counts[0],
-            "mlm_right": float((logits.detach().argmax(-1) == labels).sum()),
+            "mlm_right": count_right(logits, labels),
             "mlm_count": float(labels.numel()),
         }
         total = mlm
@@ -136,10 +136,9 @@ class PretrainJob:
             return MicroLoss(total, sums)
         order_labels = torch.from_numpy(batch.order_labels).to(device)
         order = cross_entropy(order_logits, order_labels, count=counts[1])
-        right = (order_logits.detach().argmax(-1) == order_labels) & (order_labels >= 0)
         sums |= {
             "order_loss": order.item() * counts[1],
-            "order_right": float(right.sum()),
+            "order_right": count_right(order_logits, order_labels),
             "order_count": float((order_labels >= 0).sum()),
         }
         return MicroLoss(total + order, sums)
