@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -141,13 +142,12 @@ def open_workers(folder: Path, only: Sequence[str], backends: str | None) -> lis
     source = open_source(MODEL, vectors=True)
     for form in ("onnx", "openvino"):
         if installed(form):
-            made = export_files(source, folder.with_name(form), form=form, int8=True)
-            print(f"exported {form}: {made.difference:.1e} from torch")
-    folder.mkdir()
-    for origin in (locate(MODEL), folder.with_name("onnx") / "onnx", folder.with_name("openvino") / "openvino"):
-        for path in [origin] if origin.name in ("onnx", "openvino") else sorted(origin.iterdir()):
-            if path.exists():
-                (folder / path.name).symlink_to(path)
+            exported = export_files(source, folder.with_name(form), form=form, int8=True)
+            print(f"exported {form}: {exported.difference:.1e} from torch")
+    shutil.copytree(locate(MODEL), folder)
+    for form in ("onnx", "openvino"):
+        if (made := folder.with_name(form) / form).is_dir():
+            shutil.copytree(made, folder / form)
     workers = []
     for name, (who, engine, _) in CONTENDERS.items():
         if only and not any(part in name for part in only):

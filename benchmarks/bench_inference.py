@@ -41,7 +41,7 @@ import torch  # isort: skip
 SINGLES = 20
 SHORT = 16  # minutes: at most so many are for a few texts
 FEW = {"base": 64, "tiny-en": 512}
-RULES = ("patience=2", "patience=3", "patience=4", "confidence=0.9", "confidence=0.95")
+RULES = ("patience=3", "patience=5", "confidence=0.7", "confidence=0.8", "confidence=0.9")
 
 
 def seconds(run: Classify, texts: Texts) -> float:

@@ -102,12 +102,11 @@ def draw_exits(curve: ExitCurve) -> str:
     lines = []
     for kind in ("patience", "confidence"):
         own = [one for one in curve.points if one.rule is not None and one.rule.startswith(kind)]
-        placed = sorted((one.texts_per_second, one.score) for one in own)
-        lines += [Curve(kind, placed, markers=True)] if placed else []
+        lines += [Curve(kind, [(one.texts_per_second, one.score) for one in own], markers=True)] if own else []
     whole = curve.points[0]
     lines.append(Curve("all layers", [(whole.texts_per_second, whole.score)], markers=True))
-    label = f"{curve.metric.replace('_', ' ')} against speed, by rule of early exit"
-    return as_file(draw_curves(lines, label=label, unit="percent", across=f"texts per second ({curve.engine})"))
+    across = f"{curve.metric.replace('_', ' ')} against texts per second ({curve.engine})"
+    return as_file(draw_curves(lines, label=f"Early exit: {across}", unit="percent", across=across))
 
 
 def _layers(engine: Engine) -> float:
