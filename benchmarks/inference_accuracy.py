@@ -4,7 +4,7 @@ Each start is tuned once per task with `--early-exit` on some thousand rows, and
 with fp32 in the same engine, text by text: the interval is that of the difference over 2,000 bootstrap samples of dev.
 The 12-layer model is tiny-en-vectors opened at 12 layers (its layers share their weights) and tuned so. Scores don't
 depend on what else the machine does, and what is done is not done again, so it may be stopped at any time. `--speed`
-measures the curves of early exit (run nothing beside it) and draws them.
+measures the curves of early exit (run nothing beside it) and draws them; `--record` alone writes down what is done.
 
     python benchmarks/inference_accuracy.py [--work FOLDER] [--only TEXT] [--rows 3000] [--speed] [--record]
 """
@@ -216,9 +216,9 @@ def main() -> None:
     for model, cell in jobs:
         work = options.work / model.replace(" ", "-")
         job = Job(cell, start_of(model, options.work), "trained", tune=(("early_exit", True),))
-        tuned = (work / job.folder / "job.json").exists()
-        if not tuned and (options.speed or options.record):
-            print(f"left out: {model} is not tuned for {cell.name}", flush=True)
+        needed = work / job.folder / ("job.json" if options.speed else "accuracy.json")
+        if (options.speed or options.record) and not needed.exists():
+            print(f"left out: {model} on {cell.name}: not done yet", flush=True)
             continue
         job.run(work)
         if options.tune_only:
@@ -227,7 +227,10 @@ def main() -> None:
         if options.speed:
             tables["speed"] += speed_rows(model, cell, run, request, picture=_picture(model, cell, options.record))
             continue
-        found = scores_of(model, cell, run, request)
+        if options.record:
+            found = json.loads((run / "accuracy.json").read_text())
+        else:
+            found = scores_of(model, cell, run, request)
         tables["int8"] += int8_rows(model, cell, found)
         tables["exits"] += exit_rows(model, cell, found)
         recording.print_table(int8_rows(model, cell, found))
