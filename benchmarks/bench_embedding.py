@@ -56,7 +56,7 @@ def open_contender(name: str, folder: str) -> Callable[[Sequence[str]], Any]:
 
     file = {"file_name": INT8_FILES[engine]} if precision == "int8" else {}
     if engine == "torch":
-        return SentenceTransformer(folder, device="cpu").encode
+        return SentenceTransformer(folder, device="cpu").float().encode  # the folder is in fp16
     return SentenceTransformer(folder, device="cpu", backend=engine, model_kwargs=file).encode
 
 
