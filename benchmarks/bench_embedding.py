@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import shutil
 import subprocess
 import sys
@@ -25,6 +24,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from recording import data_folder, peak_memory, print_table, record
 
 MODEL = "tiny-en-vectors"
 SINGLES = 50
@@ -74,8 +75,7 @@ def work(name: str, folder: str) -> None:
             began = time.perf_counter()
             embed(own)
             times.append(time.perf_counter() - began)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps({"seconds": times, "memory MB": memory}), flush=True)
+        print(json.dumps({"seconds": times, "memory MB": peak_memory()}), flush=True)
 
 
 class Worker:
@@ -116,8 +116,6 @@ def main() -> None:
     if options.work:
         work(options.work, options.folder)
         return
-    from recording import data_folder, print_table, record
-
     lines = (data_folder() / "nli/mnli.dev-matched.jsonl").read_text(encoding="utf-8").splitlines()
     texts = [json.loads(line)["premise"] for line in lines[: options.texts]]
     with tempfile.TemporaryDirectory(prefix="albert-bench-") as scratch:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -29,7 +28,7 @@ from statistics import median
 from typing import Any
 
 from inference_peers import CONTENDERS, PADDED, Classify, Texts, file_sizes, ours, shape_of
-from recording import data_folder, print_table, record
+from recording import data_folder, peak_memory, print_table, record
 
 from albert.hardware import count_threads, keep_memory
 from albert.model import new_model
@@ -65,7 +64,7 @@ def alone(name: str, folder: Path) -> None:
     run = CONTENDERS[name][2](folder)
     run([[2, 5, 6, 7, 3]])
     taken = time.perf_counter() - started
-    print(json.dumps({"load s": taken, "memory MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    print(json.dumps({"load s": taken, "memory MB": peak_memory()}))
 
 
 def open_all(folder: Path, only: Sequence[str], rules: Sequence[str] = ()) -> dict[str, tuple[str, Classify]]:

@@ -38,6 +38,12 @@ def machine() -> dict[str, Any]:
     }
 
 
+def peak_memory() -> float:
+    """Return the megabytes that this process held at most; getrusage would count what its parent held before exec."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
 def commit() -> str:
     """Name the commit, with a mark when the tree has changes."""
     run = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()  # noqa: E731
