@@ -18,7 +18,7 @@ from albert.export.check import TOLERANCE
 from albert.export.files import export_files
 from albert.export.hf import export_hf, unshared
 from albert.export.sensitive import in_int8
-from albert.export.source import Source
+from albert.export.source import Source, open_source
 from albert.inference.int8 import EXPORTED
 from albert.inference.model import load
 from albert.model import AlbertConfig
