@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 comma := ,
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check bench bench-inference soak test-tf test-cluster test-engines test-oracle test-browser tiny-en tiny-en-vectors learning lock clean
+.PHONY: help setup demo test check bench bench-inference inference-accuracy soak test-tf test-cluster test-engines test-oracle test-browser tiny-en tiny-en-vectors learning lock clean
 
 help:  ## list the targets
 	@echo 'albert-lite: from a folder of text to a small encoder in production'; echo
@@ -60,6 +60,11 @@ bench: setup  ## every benchmark against its peers (long; run nothing beside it)
 
 bench-inference: .venv-openvino/.ready  ## engines and precisions against the peers (run nothing beside it; needs the shared data)
 	@.venv-openvino/bin/python benchmarks/bench_inference.py --record
+	@.venv-openvino/bin/python benchmarks/bench_embedding.py --record
+
+inference-accuracy: .venv-openvino/.ready  ## what int8 and early exit cost on tuned models (an hour on two cores; resumable; needs the shared data)
+	@.venv-openvino/bin/python benchmarks/inference_accuracy.py
+	@.venv-openvino/bin/python benchmarks/inference_accuracy.py --record
 
 soak: setup  ## long random tests
 	@$(BIN)/python -m pytest -m soak --override-ini addopts=-q
@@ -74,8 +79,9 @@ test-tf: .venv-tf/.ready  ## converting checkpoints that real TensorFlow wrote
 test-cluster: .venv-ray/.ready  ## building a store, and a study, on a two-node Ray cluster
 	@.venv-ray/bin/python -m pytest -m cluster tests/data/test_build_ray.py tests/study/test_study_ray.py
 
-test-engines: .venv-openvino/.ready  ## every engine and export, OpenVINO's too
+test-engines: .venv-openvino/.ready  ## every engine and export, OpenVINO's too, against transformers on real texts
 	@.venv-openvino/bin/python -m pytest tests/inference/test_engines.py tests/export
+	@.venv-openvino/bin/python -m pytest -m oracle tests/parity/test_real_texts.py
 
 test-browser: setup  ## the server's page and the web export in a real browser (Chromium; npm fetches onnxruntime-web)
 	@$(BIN)/python -m pytest -m browser tests/serve tests/export
@@ -94,7 +100,7 @@ endef
 
 lock:  ## resolve requirements.lock, requirements-openvino.lock and requirements-tf.lock anew
 	$(call resolve,requirements.lock,-e '.[dev]')
-	$(call resolve,requirements-openvino.lock,-e '.[dev$(comma)openvino]')
+	$(call resolve,requirements-openvino.lock,-e '.[dev$(comma)openvino]' nncf)
 	$(call resolve,requirements-tf.lock,-e '.[tf]' transformers==4.57.1 pytest hypothesis)
 
 clean:  ## remove the environments

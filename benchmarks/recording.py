@@ -28,12 +28,20 @@ def machine() -> dict[str, Any]:
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     field = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     model = field.get("model name", platform.processor())
-    widest = next((name for name in ("avx512f", "avx2", "avx") if name in field.get("flags", "").split()), "")
+    flags = field.get("flags", "").split()
+    widest = next((name for name in ("avx512f", "avx2", "avx") if name in flags), "")
     return {
         "cpu": f"{model} ({widest})" if widest else model,
+        "int8": "VNNI" if {"avx512_vnni", "avx_vnni"} & set(flags) else "no VNNI",
         "cores": os.cpu_count(),
         "python": platform.python_version(),
     }
+
+
+def peak_memory() -> float:
+    """Return the megabytes that this process held at most; getrusage would count what its parent held before exec."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def commit() -> str:

@@ -373,6 +373,7 @@ def test_long_texts_are_cut_with_a_note_or_read_in_windows(classifier: str, tmp_
     assert other["probability"] == pytest.approx(short["probability"], abs=1e-6)
     assert {**other, "probability": 0, "probabilities": 0} == {**short, "probability": 0, "probabilities": 0}
     assert "cut: " in json.loads(ok(["predict", classifier, text, "--json"]))["warning"]
+    assert "note: cut: " in run.invoke(app, ["predict", classifier, text]).stderr
     model = albert.load(classifier)
     room = 62
     ids = model.predictor.tokenizer.encode(text)

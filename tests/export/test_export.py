@@ -18,7 +18,7 @@ from albert.export.check import TOLERANCE
 from albert.export.files import export_files
 from albert.export.hf import export_hf, unshared
 from albert.export.sensitive import in_int8
-from albert.export.source import Source
+from albert.export.source import Source, open_source
 from albert.inference.int8 import EXPORTED
 from albert.inference.model import load
 from albert.model import AlbertConfig
@@ -71,6 +71,21 @@ def test_models_that_share_less_are_exported_too(sharing: str, make_source: Any,
     need("onnx")
     source = make_source("tags", sharing=sharing)
     assert export_files(source, tmp_path / "out", form="onnx").difference < TOLERANCE
+    config = json.loads((tmp_path / "out/config.json").read_text())
+    assert (config["model_type"], config["architectures"]) == ("albert", ["AlbertForTokenClassification"])
+    assert "sharing" not in config, "other programs open the graph, and need not know"
+
+
+def test_a_folder_of_sentence_transformers_is_exported_as_vectors(make_source: Any, tmp_path: Path) -> None:
+    need("onnx")
+    import onnxruntime
+
+    folder = make_source("mlm", "order").folder
+    (folder / "modules.json").write_text("[]")
+    export_files(open_source(str(folder), vectors=True), tmp_path / "out", form="onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "out/onnx/model.onnx"))
+    assert session.get_outputs()[0].name == "last_hidden_state"
+    assert json.loads((tmp_path / "out/config.json").read_text())["architectures"] == ["AlbertModel"]
 
 
 def test_onnx_runtime_gives_what_transformers_gives(make_source: Any, tmp_path: Path) -> None:

@@ -188,8 +188,9 @@ def test_what_a_model_can_not_do_it_says_with_what_it_can(make_folder: MakeFolde
     for call in calls:
         with pytest.raises(UsageError, match="its heads are classifier, for classification: it can classify, embed"):
             call()
-    with pytest.raises(UsageError, match="neither a text nor a list of texts"):
-        tuned.classify(5)  # type: ignore[call-overload]
+    for wrong in (5, {"text": "x"}, ["x", None]):
+        with pytest.raises(UsageError, match="neither a text nor a list of texts"):
+            tuned.classify(wrong)  # type: ignore[call-overload]
 
 
 def test_a_folder_of_transformers_is_used_without_task_json(make_folder: MakeFolder) -> None:

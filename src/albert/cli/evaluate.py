@@ -14,6 +14,7 @@ from albert.cli.finetune import parse_columns
 from albert.cli.progress import duration, progress_line
 from albert.cli.stores import number_of
 from albert.errors import UsageError
+from albert.files import atomic_write
 
 if TYPE_CHECKING:
     from albert.evaluate import EvaluationPlan, ExitCurve, PretrainingScores, Scores, TaskPlan, TaskScores
@@ -57,6 +58,9 @@ def evaluate(
     precision: PrecisionOption = "fp32",
     long: LongOption = None,
     exit_: ExitOption = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="With --exit curve: draw score against speed into this .svg file.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
@@ -67,6 +71,8 @@ def evaluate(
     from albert import evaluate as stage
     from albert.data.store import MANIFEST, TokenStore
 
+    if plot is not None and (exit_ != CURVE or plot.suffix != ".svg"):
+        raise UsageError(f"--plot {plot}: is for --exit {CURVE}, and the file's name ends in .svg")
     if not (data / MANIFEST).is_file():
         from albert.labelled.request import DataRequest
 
@@ -76,7 +82,12 @@ def evaluate(
         if exit_ == CURVE:
             with progress_line("evaluating") as show:
                 curve = stage.exit_curve(model, request, engine=engine, precision=precision, observe=show)
+            if plot is not None:
+                with atomic_write(plot) as file:
+                    file.write(stage.draw_exits(curve).encode())
             print(json.dumps(asdict(curve), indent=2) if json_ else _curve_text(curve))
+            if plot is not None and not json_:
+                print(f"plot in {plot}")
             return
         with progress_line("evaluating") as show:
             scored = stage.evaluate_task(

@@ -73,7 +73,7 @@ def files(
 
     with progress_line("exporting") as show:
         exported = export_files(
-            open_source(model),
+            open_source(model, vectors=True),
             out,
             form="onnx" if context.info_name == "onnx" else "openvino",
             int8=int8,

@@ -201,7 +201,7 @@ def _results(model: Model, decides: Any, examples: Iterable[Any], out: Path | No
 
 def _finish(records: Iterator[Any], out: Path | None, *, width: int, one: bool, json_: bool) -> None:
     """Write to a file, or print: a single result for people, several as JSON lines."""
-    from albert.inference.records import lines_of, write_records
+    from albert.inference.records import WARNING, lines_of, write_records
     from albert.inference.vectors import save_matrix
 
     if out is not None:
@@ -210,7 +210,10 @@ def _finish(records: Iterator[Any], out: Path | None, *, width: int, one: bool, 
     elif one and json_:
         print(json.dumps(next(records), ensure_ascii=False, indent=2))
     elif one:
-        print("\n".join(_shown(next(records))))
+        record = next(records)
+        print("\n".join(_shown(record)))
+        if record.get(WARNING):
+            print(f"note: {record[WARNING]}", file=sys.stderr)
     else:
         for line in lines_of(records, "json" if json_ else "jsonl"):
             sys.stdout.write(line)

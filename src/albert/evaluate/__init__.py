@@ -4,7 +4,7 @@
 Both return what they found and print nothing.
 """
 
-from albert.evaluate.exits import ExitCurve, exit_curve
+from albert.evaluate.exits import ExitCurve, draw_exits, exit_curve
 from albert.evaluate.pretrained import EvaluationPlan, PretrainingScores, Scores, evaluate_pretraining
 from albert.evaluate.tuned import TaskPlan, TaskScores, evaluate_task
 
@@ -15,6 +15,7 @@ __all__ = [
     "Scores",
     "TaskPlan",
     "TaskScores",
+    "draw_exits",
     "evaluate_pretraining",
     "evaluate_task",
     "exit_curve",

@@ -5,21 +5,26 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from albert.errors import DataError, UsageError
 from albert.evaluate.scoring import score_splits
 from albert.evaluate.tuned import open_labelled
+from albert.files import read_json, write_json
 from albert.inference.engine import Engine
 from albert.inference.predictor import Predictor
 from albert.inference.torch_engine import TorchEngine
 from albert.labelled.request import DataRequest
 from albert.model import Albert
-from albert.model.folder import load_model
+from albert.model.config import OURS
+from albert.model.folder import CONFIG_LIMIT, architecture, load_model
 from albert.model.locate import locate
 from albert.tasks.saved_task import Remembered, read_task
 from albert.tokenizer import Tokenizer
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "tf_model.h5", "onnx", "openvino", "run.json", "summary.json")
+CONFIG = "config.json"
+VECTORS = "modules.json"  # sentence-transformers' own file
 
 
 @dataclass(frozen=True)
@@ -46,12 +51,21 @@ class Source:
                 shutil.copytree(path, folder / path.name)
             else:
                 shutil.copyfile(path, folder / path.name)
+        write_json(folder / CONFIG, self._config())
+
+    def _config(self) -> dict[str, Any]:
+        """Return the configuration of a graph, which others open as an ALBERT: how layers share is in the graph."""
+        values = read_json(self.folder / CONFIG, limit=CONFIG_LIMIT)
+        if (name := architecture(list(self.model.heads))) is None:
+            return values
+        kept = {key: value for key, value in values.items() if key not in ("heads", *OURS)}
+        return kept | {"architectures": [name], "model_type": "albert"}
 
 
-def open_source(name: str) -> Source:
-    """Open a model to export."""
+def open_source(name: str, *, vectors: bool = False) -> Source:
+    """Open a model to export; `vectors`: one that sentence-transformers opens without its heads, which that ignores."""
     folder = locate(name)
-    loaded = load_model(folder)
+    loaded = load_model(folder, () if vectors and (folder / VECTORS).is_file() else None)
     if loaded.new and len(loaded.model.heads):
         raise UsageError(f"{name}: has no weights for {', '.join(loaded.new)}: it was never trained")
     model = loaded.model.eval()

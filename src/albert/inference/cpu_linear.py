@@ -1,8 +1,9 @@
 """Linear layers of a model that is only used, in the forms that a CPU multiplies fastest: oneDNN's own layouts.
 
-fp32 weights are laid out once (1.2-1.4x of nn.Linear on an AMD CPU, where MKL does not use all it has); int8 is
-`inference/int8.py`. The kernels are those that torch.compile generates calls of; torch.ao.quantization, its quantised
-tensors and FBGEMM's packed weights are deprecated since 2.10. A packed layer can't be trained.
+fp32 weights are laid out once (1.2-1.4x of nn.Linear on an AMD CPU, where MKL does not use all it has), and the
+non-linearity that follows is part of the kernel; int8 is `inference/int8.py`. The kernels are those that torch.compile
+generates calls of; torch.ao.quantization, its quantised tensors and FBGEMM's packed weights are deprecated since 2.10.
+A packed layer can't be trained.
 """
 
 from __future__ import annotations
@@ -15,20 +16,26 @@ from torch import Tensor, nn
 from albert.errors import UsageError
 from albert.inference.int8 import FULL, SAFE, has_vnni, matrices, quantise
 from albert.model import Albert
+from albert.model.config import Activation
+from albert.model.encoder import FeedForward
 
 ZERO = 128  # activations are unsigned: with signed ones oneDNN has no fast kernel for VNNI
 
 
-class PackedLinear(nn.Module):
-    """An fp32 linear layer in oneDNN's layout."""
+ACTIVATIONS = {None: ("none", ""), "gelu_new": ("gelu", "tanh"), "gelu": ("gelu", "none"), "relu": ("relu", "")}
 
-    def __init__(self, linear: nn.Linear) -> None:
+
+class PackedLinear(nn.Module):
+    """An fp32 linear layer in oneDNN's layout, and perhaps the non-linearity after it."""
+
+    def __init__(self, linear: nn.Linear, activation: Activation | None = None) -> None:
         super().__init__()
+        self.activation, self.algorithm = ACTIVATIONS[activation]
         self.bias = linear.bias.detach()
         self.weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), None)
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, self.activation, [], self.algorithm)
 
 
 class Int8Linear(nn.Module):
@@ -63,9 +70,15 @@ def pack_linears(model: Albert, *, int8: bool, kept: Collection[str] = ()) -> Al
     for matrix, name in matrices(model):
         linear = model.encoder.get_submodule(name)
         assert isinstance(linear, nn.Linear)
-        small = int8 and matrix not in kept
-        packed = Int8Linear(linear, largest=largest) if small else PackedLinear(linear)
-        model.encoder.set_submodule(name, packed)
+        if int8 and matrix not in kept:
+            model.encoder.set_submodule(name, Int8Linear(linear, largest=largest))
+            continue
+        activation: Activation | None = None
+        if matrix == "up":
+            ffn = model.encoder.get_submodule(name.rpartition(".")[0])
+            assert isinstance(ffn, FeedForward)
+            activation, ffn.activation = ffn.activation, None
+        model.encoder.set_submodule(name, PackedLinear(linear, activation))
     return model
 
 

@@ -137,6 +137,7 @@ class Graph:
         assert attention.norm is not None
         assert ffn.norm is not None
         states = self.norm(self.add("Add", asking, mixed), f"{names[0]}.norm", attention.norm)
+        assert ffn.activation is not None, "the model's own layers, not packed ones"
         inner = self.activate(self.linear(states, f"{names[1]}.up", ffn.up), ffn.activation)
         down = self.linear(inner, f"{names[1]}.down", ffn.down)
         return self.norm(self.add("Add", states, down), f"{names[1]}.norm", ffn.norm)

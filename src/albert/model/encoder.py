@@ -36,14 +36,23 @@ def activate(x: Tensor, name: Activation) -> Tensor:
             return F.relu(x)
 
 
+def _table(rows: int, width: int) -> nn.Embedding:
+    """Return a table whose weights whoever builds the model fills in.
+
+    nn.Embedding would draw them, and drawing a normal on the meta device, where folders are planned, loads
+    torch._dynamo: 3 seconds of every load.
+    """
+    return nn.Embedding(rows, width, _weight=torch.empty(rows, width))
+
+
 class Embeddings(nn.Module):
     """Word + position + segment at width E, normalised there (not at H)."""
 
     def __init__(self, config: AlbertConfig) -> None:
         super().__init__()
-        self.word = nn.Embedding(config.vocab_size, config.embedding_size)
-        self.position = nn.Embedding(config.max_position_embeddings, config.embedding_size)
-        self.segment = nn.Embedding(config.type_vocab_size, config.embedding_size)
+        self.word = _table(config.vocab_size, config.embedding_size)
+        self.position = _table(config.max_position_embeddings, config.embedding_size)
+        self.segment = _table(config.type_vocab_size, config.embedding_size)
         self.norm = LayerNorm(config.embedding_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
@@ -87,7 +96,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: AlbertConfig) -> None:
         super().__init__()
-        self.activation = config.hidden_act
+        self.activation: Activation | None = config.hidden_act  # None: what stands for `up` applies it (cpu_linear.py)
         self.up = nn.Linear(config.hidden_size, config.intermediate_size)
         self.down = nn.Linear(config.intermediate_size, config.hidden_size)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)  # Google has it; transformers never applies it
@@ -96,7 +105,8 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor, own: OwnParameters | None = None) -> Tensor:
         norm = self.norm if own is None else own.ffn_norm or self.norm
         assert norm is not None
-        return norm(x + self.dropout(self.down(activate(self.up(x), self.activation))))  # [T, H]
+        inner = self.up(x) if self.activation is None else activate(self.up(x), self.activation)
+        return norm(x + self.dropout(self.down(inner)))  # [T, H]
 
 
 @dataclass(frozen=True)

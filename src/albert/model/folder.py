@@ -179,6 +179,8 @@ def weights_path(folder: Path) -> Path:
             raise ModelError(f"{folder}: has {name} but no model.safetensors: run `albert convert {folder} --out …`")
     if (folder / "model.safetensors.index.json").exists():
         raise ModelError(f"{folder}: the weights are split over several files: save them again as one file")
+    if any((folder / name).is_dir() for name in ("onnx", "openvino")):
+        raise ModelError(f"{folder}: an export for other programs, without model.safetensors: give the model it is of")
     raise ModelError(f"{folder}: no model.safetensors: not a model folder")
 
 

@@ -5,7 +5,7 @@ What is neither a text nor a list of texts is refused by name. Knows nothing of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from albert.errors import UsageError
@@ -15,7 +15,8 @@ Texts = list[str] | tuple[str, ...]
 
 def column(name: str, texts: Any) -> tuple[str, ...]:
     """Return texts as a column; a single one is a column of one."""
-    found = (texts,) if isinstance(texts, str) else tuple(texts) if isinstance(texts, Iterable) else (None,)
+    several = isinstance(texts, Iterable) and not isinstance(texts, Mapping)
+    found = (texts,) if isinstance(texts, str) else tuple(texts) if several else (None,)
     if not all(isinstance(text, str) for text in found):
         raise UsageError(f"{name}: {str(texts)[:60]!r} is neither a text nor a list of texts")
     return found
