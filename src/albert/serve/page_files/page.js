@@ -65,7 +65,7 @@ async function ask(event) {
     const part = (header) => `${Number(headers.get(header)).toFixed(1)} ms`;
     const cut = Number(headers.get('x-truncated')) > 0 ? '; too long, and cut' : '';
     at('timing').textContent = `${took.toFixed(0)} ms in all: ${part('x-inference-time')} in the model, ${part('x-queue-time')} in the queue; ${headers.get('x-compute-tokens')} tokens${cut}`;
-    if (verb.depth && state.model.depth) {
+    if (verb.depth) {
       const depths = await call(`${base}/depth`, { verb: name === 'search' ? 'similarity' : name, request: body });
       if (number === state.asked) showDepth(at('depth'), depths.value);
     }
