@@ -77,8 +77,8 @@ test-cluster: .venv-ray/.ready  ## a store, a study and predictions on a two-nod
 test-engines: .venv-openvino/.ready  ## every engine and export, OpenVINO's too
 	@.venv-openvino/bin/python -m pytest tests/inference/test_engines.py tests/export
 
-test-browser: setup  ## the server's page in a real browser (Chromium)
-	@$(BIN)/python -m pytest -m browser tests/serve
+test-browser: setup  ## the server's page and the web export in a real browser (Chromium; npm fetches onnxruntime-web)
+	@$(BIN)/python -m pytest -m browser tests/serve tests/export
 
 test-oracle: .venv-oracle/.ready setup  ## token ids against transformers 4's slow tokenizer on all of the real data
 	@.venv-oracle/bin/python tests/tokenizer/record_oracle.py

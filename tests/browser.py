@@ -134,7 +134,7 @@ class Browser:
 
 
 @contextmanager
-def browsing(program: str, folder: Path) -> Iterator[Browser]:
+def browsing(program: str, folder: Path, *flags: str) -> Iterator[Browser]:
     """Start a browser with a new profile in a folder; it ends with the block."""
     ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 60) for end in (*os.pipe(), *os.pipe())]
     theirs_in, ours_out, ours_in, theirs_out = ends
@@ -146,6 +146,7 @@ def browsing(program: str, folder: Path) -> Iterator[Browser]:
             "bash",
             program,
             *FLAGS,
+            *flags,
             f"--user-data-dir={folder}",
         ],
         pass_fds=(theirs_in, theirs_out),

@@ -91,6 +91,19 @@ def test_no_command_shows_the_help_and_is_a_usage_error() -> None:
     assert "Commands:" in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("group", [(), ("tokenizer",), ("data",), ("export",)])
+def test_the_help_of_a_command_is_one_whole_line(group: tuple[str, ...]) -> None:
+    lines = albert(*group, "--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert lines
+    assert [line for line in lines if line.endswith("...")] == []
+
+
+def test_commands_are_listed_in_the_order_of_the_work() -> None:
+    lines = albert("--help").stdout.partition("Commands:\n")[2].splitlines()
+    names = [line.split()[0] for line in lines]
+    assert names[:6] == ["doctor", "demo", "tokenizer", "data", "pretrain", "finetune"]
+
+
 def test_the_version_is_printed() -> None:
     done = albert("--version")
     assert done.returncode == 0

@@ -44,7 +44,9 @@ def test_info_of_a_folder_says_whether_transformers_opens_it(tmp_path: Path) -> 
     save_model(new_model(AlbertConfig(**shape, sharing="ffn"), ("mlm",)), tmp_path / "ours")  # type: ignore[arg-type]
     save_model(new_model(AlbertConfig(**shape), ("mlm",)), tmp_path / "both")  # type: ignore[arg-type]
     assert "transformers  no" in run.invoke(app, ["info", str(tmp_path / "ours")]).stdout
-    assert "transformers  yes" in run.invoke(app, ["info", str(tmp_path / "both")]).stdout
+    both = run.invoke(app, ["info", str(tmp_path / "both")]).stdout
+    assert "transformers  yes" in both
+    assert "(1 group of 1 inner layer)" in both
 
 
 @pytest.mark.parametrize(

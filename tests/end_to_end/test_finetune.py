@@ -49,7 +49,14 @@ def test_a_table_becomes_a_model_and_one_json_document(table: Path, model_folder
 def test_a_dry_run_shows_what_was_found_and_writes_nothing(table: Path, model_folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, command(table, model_folder, tmp_path / "run", "--dry-run"))
     assert done.exit_code == 0, done.output
-    for words in ("classification", "2 labels: bad, good", "20 of 16", "baseline that reads no text", "a new head"):
+    for words in (
+        "classification",
+        "2 labels: bad, good",
+        "20 of 16",
+        "baseline that reads no text",
+        "a new head",
+        ", 1 seed\n",
+    ):
         assert words in done.stdout
     assert not (tmp_path / "run").exists()
 

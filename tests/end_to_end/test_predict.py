@@ -473,7 +473,9 @@ def test_evaluation_decides_as_prediction_does_and_shows_the_baseline(classifier
     assert facts["sets"]["dev"]["baseline"]["accuracy"] == 0.75
     written = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
     assert [row["label"] for row in written] == guesses
-    assert "baseline   0.7500" in ok(words)
+    shown = ok(words)
+    assert "baseline   0.7500" in shown
+    assert f"classification, {tmp_path / 'dev.csv'}: 12 rows" in shown  # its own name: it may be anybody's test set
     plan = json.loads(ok([*words, "--dry-run", "--json", "--examples", "5"]))
     assert plan["sets"] == {"dev": {"rows": 5}}
 

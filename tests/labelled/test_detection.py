@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,13 @@ def test_a_gap_in_a_column_of_whole_numbers_does_not_make_quantities_of_them() -
         "classification",
         "classification: 'label' holds 2 different whole numbers",
     )
+
+
+@pytest.mark.parametrize("day", ["2026-03-{:02}", "{}.3.2026", "2026-03-{:02}T10:00:00", date])
+def test_a_column_of_days_is_not_taken_for_the_label(day: Any) -> None:
+    opened = [day.format(1 + k) if isinstance(day, str) else day(2026, 3, 1 + k) for k in range(4)]
+    rows = table(title=text, opened=opened, queue=["Billing", "Outage", "Account"])
+    assert detect(rows, "t.csv").columns == {"text": "title", "label": "queue"}
 
 
 def test_rows_to_predict_need_only_texts() -> None:

@@ -59,7 +59,9 @@ def test_a_file_without_a_known_ending_opens_with_a_task_and_is_refused_without(
     for name, content in contents.items():
         path = write(tmp_path / f"reviews.{name}", content)
         assert len(open_data(DataRequest(path, task="classification")).splits.train) == 18, name
-        with pytest.raises(DataError, match=r"the format .* is told by its name.*or say --task"):
+        with pytest.raises(
+            DataError, match=r"the format .* is told by its name.*or say --task.*--task tagging: one word per line"
+        ):
             open_data(DataRequest(path))
     write(tmp_path / "picture.raw", "\0\1\2")
     with pytest.raises(DataError, match="the format"):
@@ -171,6 +173,9 @@ def test_a_tag_with_an_unknown_position_is_warned_of(tmp_path: Path) -> None:
     assert not any("warning" in note for note in plain)
     other = open_data(DataRequest(write(tmp_path / "c.conll", CONLL.replace("B-ORG", "B_ORG")))).notes
     assert any("'B_ORG' look like tags of spans, which are written B-NAME, I-NAME" in note for note in other)
+    tags = ["Q-PER", "Q-ORG", "I-PER", "I-ORG", "O"]  # half of them, everywhere
+    odd = write(tmp_path / "d.conll", "".join(f"{tag}{i} {tag}\n\n" for i in range(8) for tag in tags))
+    assert any("'Q-ORG', 'Q-PER' look like tags of spans" in note for note in open_data(DataRequest(odd)).notes)
 
 
 def test_tags_of_spans_speak_for_a_file_of_any_name(tmp_path: Path) -> None:

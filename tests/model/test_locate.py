@@ -59,6 +59,9 @@ def test_a_name_that_is_a_preset_and_a_model_folder_is_refused_and_a_path_is_not
 
 
 def test_an_absent_folder_is_not_taken_for_a_hub_id(tmp_path: Path) -> None:
+    (tmp_path / "test.csv").write_text("text,label\n")
+    with pytest.raises(ModelError, match=r"test\.csv: is a file, and a model is a folder; the shipped models: tiny-en"):
+        locate(tmp_path / "test.csv")
     with pytest.raises(ModelError, match="no such model folder"):
         locate(tmp_path / "absent")
 

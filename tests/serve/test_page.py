@@ -13,7 +13,7 @@ import albert
 from browser import Browser, browsing, find_chromium
 from servers import Running, Start
 
-FILES = ("page.css", "page.js", "dom.js", "depth.js", "verbs.js", "docs.js")
+FILES = ("page.css", "page.js", "dom.js", "depth.js", "server.js", "verbs.js", "docs.js")
 SHOWN = "document.querySelector('#result').children.length > 0"
 TURNED = "!document.querySelector('#depth').hidden"
 

@@ -9,9 +9,10 @@ import os
 import signal
 import sys
 import traceback
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import albert
 from albert.cli import (
@@ -37,8 +38,23 @@ from albert.errors import AlbertError, Interrupted, ResourceError, UsageError
 from albert.files import resource_error
 from albert.train.launch import is_first_process
 
+ORDER = (
+    *("doctor", "demo", "tokenizer", "data", "pretrain", "finetune", "evaluate", "predict", "embed", "search"),
+    *("serve", "export", "convert", "study", "plan", "info", "report"),
+)
+
+
+class InOrder(TyperGroup):
+    """Lists commands in the order of the work; Typer puts groups of commands, the first steps here, at the end."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names for --help."""
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+
 app = typer.Typer(
     name="albert",
+    cls=InOrder,
     help="From a folder of text to a small encoder in production.",
     no_args_is_help=True,
     add_completion=False,

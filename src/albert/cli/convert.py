@@ -27,7 +27,10 @@ def convert(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check everything, write nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Turn a legacy pickle or one of Google's TensorFlow checkpoints into a model folder."""
+    """Turn somebody else's checkpoint into a model folder.
+
+    A legacy pickle, or one of Google's TensorFlow checkpoints.
+    """
     from albert.interop.convert import read_checkpoint, write_folder
     from albert.model.config import to_json
 

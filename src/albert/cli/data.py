@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from albert.data.store import TokenStore
     from albert.tokenizer import Tokenizer
 
-app = typer.Typer(
-    no_args_is_help=True, help="Turn text into the token store that pre-training reads; check stores and labelled data."
-)
+app = typer.Typer(no_args_is_help=True, help="Turn text into a token store; check stores and labelled data.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -43,7 +41,10 @@ def build(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and what it costs.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a token store: documents, sentences, token ids, in shards that are read without loading them."""
+    """Build a token store from text.
+
+    Documents, sentences and token ids, in shards that are read without loading them.
+    """
     from albert.data.build import build_store
     from albert.data.engines import LocalEngine, RayEngine
     from albert.data.plan import BuildSettings
@@ -107,7 +108,10 @@ def check(
     length: Annotated[int, typer.Option(help="Tokens of the longest example of a store.")] = 128,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is in a token store, or in labelled data: task, columns, classes, lengths, every problem by line."""
+    """Show what is in a token store, or in labelled data.
+
+    Of labelled data: task, columns, classes, lengths, every problem with its line.
+    """
     from albert.data.store import MANIFEST
 
     if data.is_dir() and ((data / MANIFEST).exists() or any(data.glob("shard-*.bin"))):

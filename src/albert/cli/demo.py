@@ -38,7 +38,10 @@ def demo(
         bool, typer.Option("--text-only", help="Write the text and the labelled tables, and stop.")
     ] = False,
 ) -> None:
-    """From text to a tuned model, with and without pre-training: each stage says which command does it alone."""
+    """Do the whole job in small, from text to a tuned model.
+
+    With and without pre-training; each stage says which command does it alone.
+    """
     started = time.monotonic()
     new = prepare_folder(out, steps)
     print(f"{'A demo' if new else 'Going on with the demo'} in {out}; $ is a command that also works alone.")

@@ -33,7 +33,10 @@ def embed(
     precision: PrecisionOption = "fp32",
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Write the vectors of texts, one row per text, in the order of the file."""
+    """Write the vectors of texts.
+
+    One row per text, in the order of the file.
+    """
     from albert.inference.inputs import as_file, line_notes, read_plain, with_words
     from albert.inference.model import load
     from albert.inference.records import check_output
@@ -74,7 +77,10 @@ def search(
     top: Annotated[int, typer.Option(min=1, help="How many texts.")] = 10,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Find the texts of a folder that are most similar to a query: by the cosines with all of them."""
+    """Find the texts most similar to a query, in a folder of vectors.
+
+    By the cosines with all of them.
+    """
     from albert.inference.model import load
     from albert.inference.vectors import open_vectors
 

@@ -12,6 +12,7 @@ import typer
 from albert.cli.engine_options import EngineOption, ExitOption, LongOption, PrecisionOption
 from albert.cli.finetune import parse_columns
 from albert.cli.progress import duration, progress_line
+from albert.cli.stores import number_of
 from albert.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,7 +60,10 @@ def evaluate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Score a model: on labelled data for what it was tuned for, on a token store for what it was pre-trained for."""
+    """Score a model, tuned or pre-trained.
+
+    On labelled data for what it was tuned for, on a token store for what it was pre-trained for.
+    """
     from albert import evaluate as stage
     from albert.data.store import MANIFEST, TokenStore
 
@@ -88,7 +92,7 @@ def evaluate(
                 observe=show,
             )
         facts = _task_facts(scored)
-        print(json.dumps(facts, indent=2) if json_ else _task_text(facts))
+        print(json.dumps(facts, indent=2) if json_ else _task_text(facts, data))
         return
     if task or columns or predictions or submission or engine or long or exit_ or precision != "fp32":
         raise UsageError(
@@ -145,10 +149,10 @@ def _task_facts(result: TaskScores | TaskPlan) -> dict[str, Any]:
     return facts | {"notes": list(result.notes)}
 
 
-def _task_text(facts: dict[str, Any]) -> str:
+def _task_text(facts: dict[str, Any], data: Path) -> str:
     lines = [f"note: {note}" for note in facts["notes"]]
     for name, own in facts["sets"].items():
-        lines.append(f"{facts['task']}, {name}: {own['rows']:,} rows")
+        lines.append(f"{facts['task']}, {_set_name(name, data)}: {number_of(own['rows'], 'row')}")
         for score, value in (own.get("scores") or {}).items():
             baseline = (own.get("baseline") or {}).get(score)
             lines.append(
@@ -159,6 +163,13 @@ def _task_text(facts: dict[str, Any]) -> str:
     if "seconds" in facts:
         lines.append(f"time about {duration(facts['seconds'])}")
     return "\n".join(lines)
+
+
+def _set_name(name: str, data: Path) -> str:
+    """Return what a set is called: a file by its name, whatever it is for; a folder such as GLUE's has a dev set."""
+    from albert.labelled.class_folders import is_class_folder
+
+    return str(data) if name == "dev" and (data.is_file() or is_class_folder(data)) else name
 
 
 def _plan_text(plan: EvaluationPlan) -> str:

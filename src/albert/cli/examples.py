@@ -56,7 +56,7 @@ def render(example: dict[str, Any], tokenizer: Tokenizer) -> Text:
                 piece = f"▁{piece}"
             style = HIDDEN if token == tokenizer.mask_id else KEPT if token == label else REPLACED
             text.append(piece.replace("▁", " "), style)
-            text.append("⟨=⟩" if token == label else f"⟨{truth.replace('▁', '')}⟩", LABEL)
+            text.append("⟨=⟩" if token == label else f"⟨{truth.replace('▁', '') or truth}⟩", LABEL)
         elif token in (tokenizer.cls_id, tokenizer.sep_id):
             text.append(f" {piece}" if position else piece, SPECIAL)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,7 @@ from albert.cli.progress import progress_line
 if TYPE_CHECKING:
     from albert.export.files import Exported, Int8Facts
 
-app = typer.Typer(help="Write a model in other programs' formats; each export is first run against torch.")
+app = typer.Typer(help="Write a model in other programs' formats. Each export is first run against torch.")
 
 ModelArgument = Annotated[str, typer.Argument(help="A model folder, a run, or a model that comes with the package.")]
 OutOption = Annotated[Path, typer.Option(help="The folder to write.")]
@@ -24,12 +24,19 @@ CalibrateOption = Annotated[
 ]
 DevOption = Annotated[Path | None, typer.Option(help="Labelled data: the score before and after int8.")]
 LossOption = Annotated[float, typer.Option("--allow-loss", min=0.0, help="Points of the score that int8 may lose.")]
+Fp32Option = Annotated[bool, typer.Option("--fp32", help="Put the fp32 model on the page, not the int8 one.")]
+RuntimeOption = Annotated[
+    Path | None, typer.Option(help="A folder with onnxruntime-web, unpacked (default: npm fetches it).")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command("hf")
 def hf(model: ModelArgument, out: OutOption, json_: JsonOption = False) -> None:
-    """Write a folder that transformers opens, layers written out where it can't share them."""
+    """Write a folder that transformers opens.
+
+    Layers are written out where it can't share them.
+    """
     from albert.export.hf import export_hf
     from albert.export.source import open_source
 
@@ -38,8 +45,20 @@ def hf(model: ModelArgument, out: OutOption, json_: JsonOption = False) -> None:
     _print(exported, json_=json_)
 
 
-@app.command("onnx")
-def onnx(
+ONNX_HELP = """Write ONNX, as transformers.js and others open it.
+
+The files are onnx/model.onnx, and with --int8 onnx/model_quantized.onnx.
+"""
+OPENVINO_HELP = """Write OpenVINO's .xml and .bin.
+
+The files are openvino/openvino_model.xml and .bin, and with --int8 openvino_model_qint8_quantized.
+"""
+
+
+@app.command("openvino", help=OPENVINO_HELP)
+@app.command("onnx", help=ONNX_HELP)  # the inner one is listed first
+def files(
+    context: typer.Context,
     model: ModelArgument,
     out: OutOption,
     int8: Int8Option = False,
@@ -48,35 +67,7 @@ def onnx(
     allow_loss: LossOption = 1.0,
     json_: JsonOption = False,
 ) -> None:
-    """Write onnx/model.onnx, and onnx/model_quantized.onnx with --int8, as transformers.js and others open them."""
-    _files("onnx", model, out, int8=int8, calibrate=calibrate, dev=dev, allow_loss=allow_loss, json_=json_)
-
-
-@app.command("openvino")
-def openvino(
-    model: ModelArgument,
-    out: OutOption,
-    int8: Int8Option = False,
-    calibrate: CalibrateOption = None,
-    dev: DevOption = None,
-    allow_loss: LossOption = 1.0,
-    json_: JsonOption = False,
-) -> None:
-    """Write openvino/openvino_model.xml and .bin, and with --int8 openvino_model_qint8_quantized."""
-    _files("openvino", model, out, int8=int8, calibrate=calibrate, dev=dev, allow_loss=allow_loss, json_=json_)
-
-
-def _files(
-    form: Literal["onnx", "openvino"],
-    model: str,
-    out: Path,
-    *,
-    int8: bool,
-    calibrate: Path | None,
-    dev: Path | None,
-    allow_loss: float,
-    json_: bool,
-) -> None:
+    """Write a model in the format that the command is named after: both have the same options."""
     from albert.export.files import export_files
     from albert.export.source import open_source
 
@@ -84,7 +75,7 @@ def _files(
         exported = export_files(
             open_source(model),
             out,
-            form=form,
+            form="onnx" if context.info_name == "onnx" else "openvino",
             int8=int8,
             calibrate=calibrate,
             dev=dev,
@@ -92,6 +83,46 @@ def _files(
             observe=show,
         )
     _print(exported, json_=json_)
+
+
+@app.command("web")
+def web(
+    model: ModelArgument,
+    out: OutOption,
+    fp32: Fp32Option = False,
+    runtime: RuntimeOption = None,
+    calibrate: CalibrateOption = None,
+    dev: DevOption = None,
+    allow_loss: LossOption = 1.0,
+    json_: JsonOption = False,
+) -> None:
+    """Write a page that runs the model in a browser.
+
+    A folder for any file server; the page needs no network.
+    """
+    from albert.export.source import open_source
+    from albert.export.web import export_web
+
+    with progress_line("exporting") as show:
+        exported = export_web(
+            open_source(model),
+            out,
+            fp32=fp32,
+            runtime=runtime,
+            calibrate=calibrate,
+            dev=dev,
+            allowed_loss=allow_loss,
+            observe=show,
+        )
+    _print(exported, json_=json_)
+    if not json_:
+        checked = exported.tokenizer_texts
+        print(
+            "tokenizer in JavaScript: not checked, because node is missing"
+            if checked is None
+            else f"tokenizer in JavaScript: our ids on {checked} texts"
+        )
+        print(f"look at it: python -m http.server --bind 127.0.0.1 --directory {out}")
 
 
 def _print(exported: Exported, *, json_: bool) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from albert.cli.processes import PROCESSES_HELP, run_in_processes
 from albert.cli.progress import duration, progress_line
+from albert.cli.stores import number_of
 from albert.errors import UsageError
 from albert.train.launch import is_first_process
 
@@ -50,7 +51,10 @@ def finetune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Tune a model for a task: GLUE, SQuAD, RACE, or your own labelled data."""
+    """Tune a model for a task, on labelled data.
+
+    The data is your own table, or GLUE, SQuAD, RACE, CoNLL as they are published.
+    """
     adapt = adapt or bool(adapt_on)
     if adapt and processes > 1:
         raise UsageError(f"--adapt is for one process: adapt first, then tune {out}-adapted with --processes")
@@ -133,17 +137,18 @@ def _words(progress: Progress) -> str:
 
 def _plan_text(plan: FinetunePlan) -> str:
     labels = f", {len(plan.labels)} labels: {', '.join(plan.labels[:8])}{' …' if len(plan.labels) > 8 else ''}"
-    dev = ", ".join(f"{name} {count:,}" for name, count in plan.dev_examples.items())
+    dev = ", ".join(f"{count:,} of {name}" for name, count in plan.dev_examples.items())
     lines = [
         f"task           {plan.task} ({plan.kind}{labels if plan.labels else ''})",
-        f"data           {plan.train_examples:,} training examples; dev: {dev}",
+        f"data           {plan.train_examples:,} training examples; {dev}",
         f"sequences      {plan.sequences:,} of {plan.mean_length:.0f} tokens on average, {plan.max_length} at most",
         f"parameters     {plan.parameters:,}, {plan.trainable:,} of them trained",
         f"steps          {plan.steps:,} of {plan.batch_size} ({plan.epochs:.1f} epochs), dev every {plan.eval_every:,}",
         f"learning rate  {plan.peak_rate:.3g} after {plan.warmup_steps:,} steps of warm-up",
         f"to beat        {plan.score.replace('_', ' ')} {_to_beat(plan)}",
         f"memory         about {plan.training_bytes / 1e9:.2f} GB",
-        f"time           about {duration(plan.seconds)} on this machine ({plan.device}), {plan.seeds} seed(s)",
+        f"time           about {duration(plan.seconds)} on this machine ({plan.device}), "
+        + number_of(plan.seeds, "seed"),
     ]
     return "\n".join([*lines, *(f"note           {note}" for note in plan.notes)])
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from albert.cli.stores import number_of
+
 
 def info(
     model: Annotated[str, typer.Argument(help="A model folder, a config.json, or a preset (base, xxlarge-v1, …).")],
@@ -17,7 +19,10 @@ def info(
     length: Annotated[int | None, typer.Option(min=1, help="Tokens per text (default: up to 512).")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show configuration, parameters by part, bytes, arithmetic and memory, and whether transformers can open it."""
+    """Show what a model is and costs.
+
+    Configuration, parameters by part, bytes, arithmetic and memory, and whether transformers can open it.
+    """
     from albert.model.inspection import describe, inspect
     from albert.settings import parse_assignments
 
@@ -36,8 +41,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         f"  shape         vocabulary {config['vocab_size']:,}, embedding {config['embedding_size']}, hidden "
         f"{config['hidden_size']}, {config['num_hidden_layers']} layers, {config['num_attention_heads']} heads, "
         f"feed-forward {config['intermediate_size']}, {config['max_position_embeddings']} positions",
-        f"  sharing       {config['sharing']} ({config['num_hidden_groups']} groups of "
-        f"{config['inner_group_num']} inner layers)",
+        f"  sharing       {config['sharing']} ({number_of(config['num_hidden_groups'], 'group')} of "
+        f"{number_of(config['inner_group_num'], 'inner layer')})",
         f"  activation    {config['hidden_act']}, dropout {config['hidden_dropout_prob']:g} hidden, "
         f"{config['attention_probs_dropout_prob']:g} attention, {config['classifier_dropout_prob']:g} classifier",
         f"  heads         {', '.join(facts['heads']) or 'none'}",

@@ -45,7 +45,10 @@ def plan(
     chips: Annotated[int, typer.Option(min=1, help="Chips of --paper: 64 to 512.")] = 512,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say what pre-training would take: memory, time, communication, energy, cost; by a stated model."""
+    """Say what pre-training would take on other machines.
+
+    Memory, time, communication, energy and cost, by a stated model.
+    """
     given = {name: value for name, value in locals().items() if value is not None}
     from dataclasses import fields, replace
 

@@ -63,7 +63,10 @@ def predict(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide the first inputs of a file, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Use a model: classify, answer, choose, tag, fill in or embed; results are in the order of the inputs."""
+    """Use a model: classify, answer, choose, tag, fill in, embed.
+
+    Results are in the order of the inputs.
+    """
     from albert.inference.file_job import FileJob, Use
     from albert.inference.inputs import as_file, line_notes
     from albert.inference.ray_data import decide_on_cluster

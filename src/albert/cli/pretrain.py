@@ -43,7 +43,10 @@ def pretrain(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Pre-train a model on a token store: masked n-grams and sentence order."""
+    """Pre-train a model on a token store.
+
+    It learns masked n-grams and sentence order.
+    """
     if processes > 1:
         run_in_processes(processes)
     from albert import pretrain as stage
@@ -138,7 +141,7 @@ def _plan_text(plan: Plan) -> str:
         f"steps          {plan.steps:,} ({plan.epochs:.2f} epochs) of {tokens}",
         f"learning rate  {plan.peak_rate:.3g} after {plan.warmup_steps:,} steps of warm-up",
         f"memory         about {plan.training_bytes / 1e9:.2f} GB per process",
-        f"device         {plan.device}, {plan.processes} process(es)",
+        f"device         {plan.device}, {plan.processes} process{'' if plan.processes == 1 else 'es'}",
     ]
     if pace := plan.pace:
         known = "on this machine, as busy as it is" if pace.measured else "on this machine, not all of it measured"

@@ -13,7 +13,10 @@ def report(
     run: Annotated[Path, typer.Argument(help="Run folder (--out of a training command), finished or not.")],
     json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Write report.html in a run folder: curves, final figures, settings; one file that needs nothing else."""
+    """Write report.html in a run folder.
+
+    Curves, final figures and settings, in one file that needs nothing else.
+    """
     from albert.report.writing import write_report
 
     path = write_report(run)

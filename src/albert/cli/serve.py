@@ -50,7 +50,10 @@ def serve(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Open the models, show the settings, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Serve models over HTTP, with a page to try them: text-embeddings-inference's routes, OpenAI's, and ours."""
+    """Serve models over HTTP, with a page to try them.
+
+    Routes: text-embeddings-inference's, OpenAI's, and ours.
+    """
     from albert.settings import read_settings
 
     _check_extra()

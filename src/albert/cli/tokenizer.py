@@ -39,7 +39,10 @@ def train(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and what it costs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Train a SentencePiece vocabulary with ALBERT's recipe, on text of any language and size."""
+    """Train a SentencePiece vocabulary with ALBERT's recipe.
+
+    On text of any language and size.
+    """
     from albert.tokenizer.estimate import estimate_training
     from albert.tokenizer.normalisation import Normalisation
     from albert.tokenizer.training import TrainSettings, train_tokenizer

@@ -39,7 +39,8 @@ def score_splits(
         raise DataError("no rows to score: give data with a dev set")
     decided, before = {}, 0
     for name, (examples, labelled) in sets.items():
-        seen = _observed(examples, name, observe, before=before, total=total)
+        title = f"{name}: " if len(sets) > 1 else ""
+        seen = _observed(examples, title, observe, before=before, total=total)
         predictions = list(predictor.predict(task, seen))
         before += len(examples)
         scores = baseline = None
@@ -53,7 +54,7 @@ def score_splits(
     return decided
 
 
-def _observed(examples: Sequence[Any], name: str, observe: Observe, *, before: int, total: int) -> Iterator[Any]:
+def _observed(examples: Sequence[Any], title: str, observe: Observe, *, before: int, total: int) -> Iterator[Any]:
     for number, example in enumerate(examples, 1):
         yield example
-        observe((before + number) / total, f"{name}: {number:,} of {len(examples):,}")
+        observe((before + number) / total, f"{title}{number:,} of {len(examples):,}")

@@ -51,6 +51,12 @@ class Exported:
     int8: Int8Facts | None = field(default=None)
 
 
+def refuse_missing(form: Format) -> None:
+    """Refuse a format whose packages are not installed."""
+    if missing := [package for package in NEEDS[form] if find_spec(package) is None]:
+        raise UsageError(f"export {form} needs {', '.join(missing)}: pip install 'albert-lite[{form}]'")
+
+
 def export_files(
     source: Source,
     out: Path,
@@ -63,8 +69,7 @@ def export_files(
     observe: Callable[[float, str], None] = lambda *_: None,
 ) -> Exported:
     """Export a model with its tokenizer and configuration into a folder."""
-    if missing := [package for package in NEEDS[form] if find_spec(package) is None]:
-        raise UsageError(f"export {form} needs {', '.join(missing)}: pip install 'albert-lite[{form}]'")
+    refuse_missing(form)
     if not int8 and (calibrate or dev):
         raise UsageError("--calibrate and --dev are for --int8: add it, or leave them out")
     texts = real_texts(calibrate)

@@ -77,7 +77,7 @@ class Fill:
     strict: bool = True  # refuse a text without a blank; else it has no guesses
 
     @cached_property
-    def _words(self) -> npt.NDArray[np.int64]:
+    def offered(self) -> npt.NDArray[np.int64]:
         """Return the numbers of the pieces that are offered."""
         return np.array([i for i, piece in enumerate(self.pieces) if i not in self.special and _has_letter(piece)])
 
@@ -111,11 +111,11 @@ class Fill:
     def outputs(self, feature: BlankFeature, said: Said) -> Any:
         """Return the best words of a sequence's blanks and their probabilities."""
         (logits,) = said[HEAD]  # [blanks, V]
-        offered = logits[:, self._words]
+        offered = logits[:, self.offered]
         top = min(self.top, offered.shape[-1])
         best = np.argpartition(offered, -top, axis=-1)[:, -top:]
         order = np.argsort(-np.take_along_axis(offered, best, axis=-1), axis=-1)
-        best = self._words[np.take_along_axis(best, order, axis=-1)]  # [blanks, top]
+        best = self.offered[np.take_along_axis(best, order, axis=-1)]  # [blanks, top]
         powers = np.exp(logits - logits.max(axis=-1, keepdims=True))  # fp32 is enough, and twice as fast
         return best, np.take_along_axis(powers, best, axis=-1) / powers.sum(axis=-1, keepdims=True)
 

@@ -216,7 +216,9 @@ def _label_column(table: Sample, task: str | None) -> tuple[str | None, str]:
     flags = [name for name in others if table.is_flag(name)]
     if len(flags) >= 2:
         return ",".join(flags), f"label = {len(flags)} columns of 0 and 1, a class each: {', '.join(flags)}"
-    candidates = [name for name in others if table.is_number(name) or table.is_class(name)]
+    candidates = [
+        name for name in others if table.is_number(name) or (table.is_class(name) and not table.is_date(name))
+    ]
     if len(candidates) > 1:
         raise DataError(
             f"{table.path}: {' or '.join(map(repr, candidates))} may be the label: say which (--columns label=NAME)"

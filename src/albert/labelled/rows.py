@@ -92,7 +92,7 @@ def require_format(path: Path) -> None:
     if path.is_file() and source_of(path, (*FORMATS, "json")) is None:
         raise DataError(
             f"{path}: the format of labelled data is told by its name: use {KNOWN}; or say --task, and it is told by "
-            "the contents"
+            "the contents (--task tagging: one word per line, its tag in the last column)"
         )
 
 

@@ -6,7 +6,9 @@ Decides about no role and no task: detection.py does.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from albert.errors import DataError, UsageError, did_you_mean
@@ -19,6 +21,7 @@ SURE = 0.9  # share of a column's values that tells what it holds: the others ar
 WORDS_OF_NAME = 6  # a name of a column has no more
 SHOWN_NAME = 40  # characters of a name in a message
 WORDS_OF_TEXT = 3.0  # a column of more words than this on average is text
+DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}(?!\d)")  # and perhaps a time
 USUAL_LABELS = {*LABELS, *LABELS_MANY, *NUMBERS, *LABEL_NAMES}
 
 
@@ -94,6 +97,11 @@ class Sample:
 
     def is_number(self, name: str) -> bool:
         return bool(values := self.values(name)) and all(as_number(value) is not None for value in values)
+
+    def is_date(self, name: str) -> bool:
+        """Tell whether a column holds days or times, as text or as Parquet has them."""
+        values = self.values(name)
+        return bool(values) and all(isinstance(value, date) or DATE.match(str(value)) for value in values)
 
     def is_flag(self, name: str) -> bool:
         """Tell whether a column says yes or no."""

@@ -27,7 +27,9 @@ from albert.tasks.task import AnyTask
 from albert.text.documents import ReadReport
 
 COLUMNS = {"tokens": "tokens", "tags": "tags"}
-OTHER_SPELLING = re.compile(r"[BIESLU][_:/.]\w\S*|\S*\w[-_:/.][BIESLU]|[biesl]-\S+")  # B_PER, PER-B, b-per
+OTHER_SPELLING = re.compile(  # B_PER, PER-B, b-per, Q-PER
+    r"[BIESLU][_:/.]\w\S*|\S*\w[-_:/.][BIESLU]|[A-Za-z]-\S+"
+)
 MAX_LENGTH = 128
 
 
@@ -123,7 +125,7 @@ def _odd_tags(labels: Sequence[str]) -> list[str]:
     inside = [tag for tag in labels if tag != OUTSIDE]
     odd = [tag for tag in inside if not has_spans([tag])]
     other = [tag for tag in odd if OTHER_SPELLING.fullmatch(tag)]
-    if len(other) > len(inside) / 2:
+    if other and len(other) >= len(inside) / 2:
         return [
             f"warning: {', '.join(map(repr, other[:4]))}{', …' if len(other) > 4 else ''} look like tags of spans, "
             "which are written B-NAME, I-NAME: as they are, words are scored, not spans"

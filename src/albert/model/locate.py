@@ -52,7 +52,8 @@ def locate(name: str | Path) -> Path:
             f"{hub_id} (with the extra hub: pip install 'albert-lite[hub]')"
         )
     hint = did_you_mean(str(name), shipped_models()).replace("known:", "the shipped models:")
-    raise ModelError(f"{name}: no such model folder; {hint}")
+    what = "is a file, and a model is a folder" if path.is_file() else "no such model folder"
+    raise ModelError(f"{name}: {what}; {hint}")
 
 
 def is_model_folder(path: Path) -> bool:

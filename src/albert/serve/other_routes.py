@@ -189,5 +189,6 @@ def _info(served: Served, call: Call) -> dict[str, Any]:
         "pairs": "pair" in model.columns,
         "width": model.width,
         "layers": config.num_hidden_layers,
+        "depth": True,
         "exact": settings.exact,
     }

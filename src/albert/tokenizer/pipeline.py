@@ -67,7 +67,7 @@ def _our_steps(normalisation: Normalisation) -> list[normalizers.Normalizer]:
     if normalisation.keep_accents:
         return [*steps, *lower_case]
     # StripAccents would also drop vowel signs and variation selectors, which the reference keeps.
-    without_accents = [normalizers.NFKD(), normalizers.Replace(Regex(_combining()), "")]
+    without_accents = [normalizers.NFKD(), normalizers.Replace(Regex(combining_marks()), "")]
     return [*steps, *lower_case, *without_accents, *lower_case]
 
 
@@ -84,7 +84,7 @@ def _sentencepiece_steps(charsmap: bytes) -> list[normalizers.Normalizer]:
     ]
 
 
-def _combining() -> str:
+def combining_marks() -> str:
     """Write a regular expression for the characters with a combining class, as ranges."""
     marks = [number for number in range(sys.maxunicode + 1) if unicodedata.combining(chr(number))]
     runs = groupby(enumerate(marks), key=lambda pair: pair[1] - pair[0])

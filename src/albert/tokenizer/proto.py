@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from albert.tokenizer.folder import SPECIAL_PIECES
 
-_PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC = 1, 2, 3  # fields of the model
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4  # types of a piece
-_SCORE = 2  # field of a piece
+_PIECES, TRAINER, NORMALIZER = 1, 2, 3  # fields of the model
+NORMAL, _UNKNOWN, _CONTROL, USER_DEFINED = 1, 2, 3, 4  # types of a piece
+_TEXT, _SCORE, _TYPE = 1, 2, 3  # fields of a piece
 _CHARSMAP = 2  # field of the normaliser
 
 SCORE_STEPS = 1024  # in 1
@@ -22,10 +22,29 @@ SCORE_STEPS = 1024  # in 1
 def read_charsmap(model: bytes) -> bytes:
     """Return the compiled rules of a model's normaliser; empty if it has none."""
     for field, start, stop in _fields(model, 0, len(model)):
-        if field == _NORMALIZER_SPEC:
+        if field == NORMALIZER:
             found = (model[begin:end] for number, begin, end in _fields(model, start, stop) if number == _CHARSMAP)
             return next(found, b"")
     return b""
+
+
+def read_number(model: bytes, spec: int, field: int, *, default: int) -> int:
+    """Return a whole number or a switch among the trainer's or the normaliser's settings."""
+    for number, start, stop in _fields(model, 0, len(model)):
+        if number == spec:
+            found = (_read_varint(model, begin)[0] for own, begin, _ in _fields(model, start, stop) if own == field)
+            return next(found, default)
+    return default
+
+
+def read_types(model: bytes) -> list[int]:
+    """Return the type of each piece."""
+    types = []
+    for field, start, stop in _fields(model, 0, len(model)):
+        if field == _PIECES:
+            found = (model[begin] for number, begin, _ in _fields(model, start, stop) if number == _TYPE)
+            types.append(next(found, NORMAL))
+    return types
 
 
 def round_scores(model: bytes) -> bytes:
@@ -51,14 +70,15 @@ def write_model(vocabulary: Iterable[tuple[str, float]], charsmap: bytes) -> byt
     trainer_spec = b"".join(_integer(field, value) for field, value in trainer)
     add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces = _integer(3, 1), _integer(4, 1), _integer(5, 1)
     normalizer_spec = _text(_CHARSMAP, charsmap) + add_dummy_prefix + remove_extra_whitespaces + escape_whitespaces
-    return b"".join([*pieces, _text(_TRAINER_SPEC, trainer_spec), _text(_NORMALIZER_SPEC, normalizer_spec)])
+    return b"".join([*pieces, _text(TRAINER, trainer_spec), _text(NORMALIZER, normalizer_spec)])
 
 
 def _piece(piece: str, score: float) -> bytes:
-    kind = _NORMAL if score else _USER_DEFINED  # a learnt piece has the logarithm of a probability below 1
+    kind = NORMAL if score else USER_DEFINED  # a learnt piece has the logarithm of a probability below 1
     if piece in SPECIAL_PIECES:
         score, kind = 0.0, _UNKNOWN if piece == SPECIAL_PIECES[1] else _CONTROL
-    return _text(1, piece.encode()) + _varint(_SCORE << 3 | 5) + struct.pack("<f", score) + _integer(3, kind)
+    score_bytes = _varint(_SCORE << 3 | 5) + struct.pack("<f", score)
+    return _text(_TEXT, piece.encode()) + score_bytes + _integer(_TYPE, kind)
 
 
 def _fields(message: bytes, place: int, stop: int) -> Iterator[tuple[int, int, int]]:

@@ -79,7 +79,7 @@ class Tokenizer:
         # Characters unknown to the vocabulary can spell a special piece: it must not become one.
         self._ids = {piece: number for piece, number in ids.items() if not engine.is_control(number)}
         splits = comma_splits(self.pieces, lambda text: engine.encode(text, out_type=str))
-        self._split_ids = {ids[piece]: self._numbers(split.pieces) for piece, split in splits.items()}
+        self.split_ids = {ids[piece]: self._numbers(split.pieces) for piece, split in splits.items()}
         self._split_pieces = {piece: split.pieces for piece, split in splits.items()}
         self._split_surfaces = {piece: split.surfaces for piece, split in splits.items()}
 
@@ -128,13 +128,13 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of one text, without special tokens."""
-        return replaced(self._engine.encode(self.normalisation(text), out_type=int), self._split_ids)
+        return replaced(self._engine.encode(self.normalisation(text), out_type=int), self.split_ids)
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text, without special tokens: the fast way for many."""
         normalised = [self.normalisation(text) for text in texts]
         encoded = self._engine.encode(normalised, out_type=int, num_threads=1)
-        return [replaced(ids, self._split_ids) for ids in encoded]
+        return [replaced(ids, self.split_ids) for ids in encoded]
 
     def encode_with_offsets(self, text: str) -> Encoding:
         """Return the ids of one text, and the characters of the text that each came from.
@@ -157,8 +157,13 @@ class Tokenizer:
         return self._engine.decode([int(number) for number in ids])
 
     @property
+    def scores(self) -> list[float]:
+        """Return the score of each piece."""
+        return [self._engine.get_score(number) for number in range(self.vocab_size)]
+
+    @property
     def _vocabulary(self) -> list[tuple[str, float]]:
-        return [(piece, self._engine.get_score(number)) for number, piece in enumerate(self.pieces)]
+        return list(zip(self.pieces, self.scores, strict=True))
 
     def _numbers(self, pieces: Sequence[str]) -> list[int]:
         numbers, unknown = self._ids, self.unk_id

@@ -1,20 +1,12 @@
-// The page: choose a model and what to do, ask, look at the result. Everything comes from this server.
+// The page: choose a model and what to do, ask, look at the result. Who answers is up to server.js.
 
 import { make, tabs } from './dom.js';
 import { showDepth } from './depth.js';
+import { call, timing } from './server.js';
 import { VERBS, verbsOf } from './verbs.js';
 
 const at = (id) => document.getElementById(id);
-const state = { models: [], model: null, verb: null, key: sessionStorage.getItem('key') ?? '', asked: 0, kept: {} };
-
-async function call(path, body) {
-  const headers = { ...(body ? { 'Content-Type': 'application/json' } : {}), ...(state.key ? { Authorization: `Bearer ${state.key}` } : {}) };
-  const response = await fetch(path, { method: body ? 'POST' : 'GET', headers, body: body && JSON.stringify(body) });
-  if (response.status === 401) at('key').hidden = false;
-  const value = await response.json();
-  if (!response.ok) throw new Error(value.error ?? value.message ?? `status ${response.status}`);
-  return { value, headers: response.headers };
-}
+const state = { models: [], model: null, verb: null, asked: 0, kept: {} };
 
 function chooseModel(name) {
   state.model = state.models.find((one) => one.model_id === name);
@@ -62,10 +54,8 @@ async function ask(event) {
     const took = performance.now() - began;
     if (number !== state.asked) return;
     at('result').replaceChildren(...verb.show(value, given, state.model).filter((child) => child !== null));
-    const part = (header) => `${Number(headers.get(header)).toFixed(1)} ms`;
-    const cut = Number(headers.get('x-truncated')) > 0 ? '; too long, and cut' : '';
-    at('timing').textContent = `${took.toFixed(0)} ms in all: ${part('x-inference-time')} in the model, ${part('x-queue-time')} in the queue; ${headers.get('x-compute-tokens')} tokens${cut}`;
-    if (verb.depth) {
+    at('timing').textContent = timing(took, headers);
+    if (verb.depth && state.model.depth) {
       const depths = await call(`${base}/depth`, { verb: name === 'search' ? 'similarity' : name, request: body });
       if (number === state.asked) showDepth(at('depth'), depths.value);
     }
@@ -80,7 +70,6 @@ async function start() {
   at('problem').textContent = '';
   try {
     state.models = (await call('/models')).value;
-    at('key').hidden = true;
     chooseModel(state.models[0].model_id);
   } catch (problem) {
     at('problem').textContent = problem.message;
@@ -88,12 +77,7 @@ async function start() {
 }
 
 at('ask').addEventListener('submit', ask);
-at('key').addEventListener('submit', (event) => {
-  event.preventDefault();
-  state.key = at('key-field').value;
-  sessionStorage.setItem('key', state.key);
-  start();
-});
+document.addEventListener('key', start);
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) at('ask').requestSubmit();
 });
