@@ -76,8 +76,8 @@ soak: setup  ## long random tests
 test-tf: .venv-tf/.ready  ## converting checkpoints that real TensorFlow wrote
 	@.venv-tf/bin/python -m pytest -m tf tests/interop
 
-test-cluster: .venv-ray/.ready  ## building a store, and a study, on a two-node Ray cluster
-	@.venv-ray/bin/python -m pytest -m cluster tests/data/test_build_ray.py tests/study/test_study_ray.py
+test-cluster: .venv-ray/.ready  ## a store, a study and predictions on a two-node Ray cluster, and Ray Serve
+	@.venv-ray/bin/python -m pytest -m cluster tests/data/test_build_ray.py tests/study/test_study_ray.py tests/inference/test_ray_data.py tests/serve/test_ray_app.py
 
 test-engines: .venv-openvino/.ready  ## every engine and export, OpenVINO's too, against transformers on real texts
 	@.venv-openvino/bin/python -m pytest tests/inference/test_engines.py tests/export
@@ -98,9 +98,10 @@ define resolve
 @rm -rf .venv-lock
 endef
 
-lock:  ## resolve requirements.lock, requirements-openvino.lock and requirements-tf.lock anew
+lock:  ## resolve requirements.lock and those of OpenVINO, TensorFlow and Ray anew
 	$(call resolve,requirements.lock,-e '.[dev]')
 	$(call resolve,requirements-openvino.lock,-e '.[dev$(comma)openvino]' nncf)
+	$(call resolve,requirements-ray.lock,-e '.[ray$(comma)serve]' pytest PyYAML)
 	$(call resolve,requirements-tf.lock,-e '.[tf]' transformers==4.57.1 pytest hypothesis)
 
 clean:  ## remove the environments

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,7 +40,7 @@ class Running:
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Ask once, on a connection of its own."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             sent = body if isinstance(body, bytes | None) else json.dumps(body).encode()
             named = {"Content-Type": "application/json"} if body is not None else {}
@@ -61,7 +64,7 @@ class Running:
         answer = self.ask("POST", path, body)
         return answer.status, answer.body["error_type"]
 
-    def raw(self, sent: bytes, *, seconds: float = 20) -> bytes:
+    def raw(self, sent: bytes, *, seconds: float = 120) -> bytes:
         """Send bytes, and return all that comes until the connection is closed."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
             connection.sendall(sent)
@@ -69,6 +72,13 @@ class Running:
             while part := connection.recv(65536):
                 parts.append(part)
             return b"".join(parts)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on, for a server that can't choose one itself."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 Start = Callable[..., Running]
@@ -88,10 +98,27 @@ def serving(models: dict[str, str], **settings: Any) -> Iterator[Running]:
     server, taken = Server(service, started.set), bind("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([taken],), daemon=True)
     thread.start()
-    assert started.wait(60), "the server did not start"
+    assert started.wait(120), "the server did not start"
     try:
         yield Running(taken.getsockname()[1], service)
     finally:
         server.should_exit = True
-        thread.join(60)
+        thread.join(120)
         assert not thread.is_alive(), "the server did not end"
+
+
+@contextmanager
+def command(*words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Start the server as a command, on any port; it is killed if the test leaves it running."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "albert", "serve", *words, "--port", "0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield process, int(re.search(r":(\d+)", json.loads(process.stdout.readline())["url"])[1])  # type: ignore[index]
+    finally:
+        process.kill()
+        process.wait()

@@ -21,7 +21,7 @@ def ray_cluster(address: str | None = None) -> Iterator[Any]:
     try:
         import ray
     except ImportError as problem:
-        raise UsageError("engine 'ray' needs Ray: pip install 'albert-lite[ray]'") from problem
+        raise UsageError("Ray is missing: pip install 'albert-lite[ray]'") from problem
 
     on_main_thread = threading.current_thread() is threading.main_thread()
     on_sigterm = signal.getsignal(signal.SIGTERM)

@@ -22,7 +22,7 @@ def main(url: str, folder: Path) -> None:
     """Ask the example of each task, and take its picture."""
     program = find_chromium()
     assert program, "Chromium is missing"
-    with tempfile.TemporaryDirectory() as profile, browsing(program, Path(profile)) as page:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, browsing(program, Path(profile)) as page:
         for name, model, verb, width, height, phone, dark in SHOTS:
             page.resize(width, height, phone=phone, dark=dark)
             page.open(url)

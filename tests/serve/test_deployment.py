@@ -48,3 +48,16 @@ def test_probes_and_options_exist(deployment: dict[str, Any]) -> None:
     assert entry
     words = [*container["args"], *re.findall(r'"([^"]+)"', entry[1])]
     assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_the_example_is_what_kubernetes_takes() -> None:
+    validate = pytest.importorskip(
+        "kubernetes_validate", reason="not installed: pip install kubernetes-validate"
+    ).validate
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: make setup")
+    documents = list(yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text(encoding="utf-8")))
+    for document in documents:
+        validate(document, "1.30", strict=True)  # its own JSON schema; strict: no field that it does not know
+    documents[0]["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
+    with pytest.raises(Exception, match="readynessProbe"):
+        validate(documents[0], "1.30", strict=True)

@@ -74,6 +74,16 @@ def test_the_last_depth_says_what_the_model_says(server: Running, folders: dict[
     assert server.refusal("/models/plain/depth", verb="tag", request={"inputs": "a"}) == (424, "Backend")
 
 
+def test_the_dial_turns_whatever_engine_runs_the_model(start: Start) -> None:
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed: make setup")
+    server = start("film", engine="onnx")
+    assert server.service.models.served["film"].predictor.engine.name == "onnx"
+    (best, *_) = server.post("/predict", inputs="a ship")
+    chart = server.post("/depth", verb="predict", request={"inputs": "a ship"})
+    assert chart["decisions"][-1] == best["label"]
+    assert chart["series"][0]["values"][-1] == pytest.approx(best["score"], abs=1e-4)
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Start Chromium, or skip."""

@@ -25,7 +25,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_changed_folder_is_taken_up_and_a_broken_one_refused(
-    folders: dict[str, str], tmp_path: Path, tokenizer: Tokenizer
+    folders: dict[str, str], tmp_path: Path, tokenizer: Tokenizer, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "model"
     shutil.copytree(folders["film"], folder)
@@ -51,8 +51,9 @@ def test_a_changed_folder_is_taken_up_and_a_broken_one_refused(
             after = server.service.models.served["film"]
             second = server.post("/predict", inputs="a ship", raw_scores=True)
             assert abs(second[0]["score"] - first[0]["score"]) > 0.1
-            (folder / "config.json").write_text("{broken")
-            time.sleep(1)
+            with caplog.at_level("ERROR", "albert.serve.reload"):
+                (folder / "config.json").write_text("{broken")
+                until(lambda: "reload refused" in caplog.messages)
             assert server.service.models.served["film"] is after
             third = server.post("/predict", inputs="a ship", raw_scores=True)
             assert third[0]["score"] == pytest.approx(second[0]["score"], abs=1e-5)

@@ -5,12 +5,15 @@ ALBERT_SOAK=0.01 does a hundredth of it, to try the tests themselves. All traffi
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
+import signal
 import socket
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ import numpy as np
 import pytest
 
 import albert
-from servers import Running, Start
+from servers import Running, Start, command
 
 pytestmark = pytest.mark.soak
 SHARE = float(os.environ.get("ALBERT_SOAK", "1"))
@@ -141,32 +144,61 @@ def test_many_clients_get_their_own_answers(start: Start, folders: dict[str, str
     assert f'te_request_success{{method="single"}} {64.0 * rounds}' in server.ask("GET", "/metrics").body.decode()
 
 
-def test_overload_is_refused_in_bounded_memory(start: Start, texts: list[str]) -> None:
-    server = start("plain", max_concurrent_requests=8, timeout=30)
+def test_overload_is_refused_in_bounded_memory(folders: dict[str, str], texts: list[str]) -> None:
+    words = ("--timeout", "30", "--engine", "torch", "--set", "max_concurrent_requests=8")
     seconds = 600 * SHARE
-    end = time.monotonic() + seconds
-    statuses: list[int] = []
-    took: list[float] = []
+    answered: list[float] = []  # seconds of each
+    statuses: Counter[int] = Counter()
+    with command(folders["plain"], *words) as (process, port):
+        server = Running(port, None)  # type: ignore[arg-type]
+        end = time.monotonic() + seconds
 
-    def client(number: int) -> None:
-        while time.monotonic() < end:
+        def client(number: int) -> None:
+            while time.monotonic() < end:
+                began = time.monotonic()
+                answer = server.ask("POST", "/embed", {"inputs": texts[number % 50 : number % 50 + 20]})
+                statuses[answer.status] += 1
+                if answer.status == 200:
+                    answered.append(time.monotonic() - began)
+                else:
+                    time.sleep(0.02)  # else the clients leave the server no CPU
+
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(24)]
+        for one in threads:
+            one.start()
+        time.sleep(seconds / 5)
+        early = memory(process.pid)
+        for one in threads:
+            one.join()
+        late = memory(process.pid)
+        sizes = f"{early / 2**20:.1f} MB early, {late / 2**20:.1f} MB at the end"
+        print(f"{statuses}, p99 {np.quantile(answered, 0.99):.2f} s, {sizes}")
+        assert set(statuses) == {200, 429}
+        assert statuses[429] >= statuses[200]  # at least twice what can be done was asked for
+        assert np.quantile(answered, 0.99) < 30
+        assert late <= 1.1 * early
+        assert b"te_queue_size 0.0" in server.ask("GET", "/metrics").body
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(300) == 0
+
+
+def test_what_is_too_large_or_too_deep_is_refused_within_a_second(start: Start) -> None:
+    server = start("plain")
+    head = b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    bomb = gzip.compress(b"0" * 100_000_000)
+    for name, sent, expected in (
+        ("a body that is too large", head + b"Content-Length: 3000000\r\n\r\n" + b"x" * 3_000_000, 413),
+        ("a length that lies", head + b"Content-Length: 1000000000000\r\n\r\n{}", 413),
+        ("a gzip bomb", head + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb, 415),
+        ("JSON 100,000 deep", head + b"Content-Length: 100000\r\n\r\n" + b"[" * 100_000, 422),
+    ):
+        took = []
+        for _ in range(5):
             began = time.monotonic()
-            answer = server.ask("POST", "/embed", {"inputs": texts[number % 50 : number % 50 + 20]})
-            statuses.append(answer.status)
-            if answer.status == 200:
-                took.append(time.monotonic() - began)
-
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(24)]
-    for one in threads:
-        one.start()
-    time.sleep(seconds / 5)
-    early = memory()
-    for one in threads:
-        one.join()
-    assert set(statuses) == {200, 429}
-    assert np.quantile(took, 0.99) < 30
-    assert memory() <= 1.1 * early
-    assert server.service.batcher.queued_tokens == 0
+            assert status_of(server, sent) == expected, name
+            took.append(time.monotonic() - began)
+        print(f"{name}: {min(took):.3f} s")
+        assert min(took) < 1
 
 
 def test_slow_clients_are_closed_and_others_unharmed(start: Start) -> None:
@@ -177,7 +209,7 @@ def test_slow_clients_are_closed_and_others_unharmed(start: Start) -> None:
     slow = []
     for sent in (b"POST /embed HTTP/1.1\r\nHost: loc", slow_body):
         for _ in range(scaled(500)):
-            one = socket.create_connection(("127.0.0.1", server.port), timeout=120)
+            one = socket.create_connection(("127.0.0.1", server.port), timeout=300)
             one.sendall(sent)
             slow.append(one)
     for _ in range(10):
@@ -187,8 +219,9 @@ def test_slow_clients_are_closed_and_others_unharmed(start: Start) -> None:
             pass
         one.close()
     assert server.service.running == 0
+    assert server.ask("POST", "/embed", {"inputs": "a ship"}).status == 200
 
 
-def memory() -> int:
-    """Return the bytes that this process holds; the server is a thread of it."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def memory(pid: int) -> int:
+    """Return the bytes that a process holds."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -6,11 +6,12 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,11 +22,11 @@ from albert.cli.progress import Show, count_read, counted, progress_line
 from albert.errors import DataError, Interrupted, UsageError
 
 if TYPE_CHECKING:
+    from albert.inference.file_job import Use
     from albert.inference.model import Model
     from albert.tasks.task import Record
     from albert.text.documents import ReadReport
 
-OTHERS = ("fill", "embed")  # what a model can do besides its own task
 A_FILE = re.compile(r"\S+\.(csv|tsv|jsonl?|parquet|txt|conll|iob2?|bio(es)?)(\.(gz|xz|zst))?", re.IGNORECASE)
 MATRIX = ".npy"
 RESUMED = (".jsonl", ".csv", ".tsv")  # what a killed run is taken up in
@@ -55,6 +56,10 @@ def predict(
     precision: PrecisionOption = "fp32",
     long: LongOption = None,
     exit_: ExitOption = None,
+    cluster: Annotated[Literal["none", "ray"], typer.Option(help="Decide a file on a Ray cluster.")] = "none",
+    address: Annotated[
+        str | None, typer.Option(help="Address of the Ray cluster (default: a Ray started here).")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide the first inputs of a file, and stop.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -62,62 +67,68 @@ def predict(
 
     Results are in the order of the inputs.
     """
-    from albert.inference.inputs import as_file, line_notes, read_examples, read_plain, with_words
-    from albert.inference.model import load
-    from albert.inference.records import check_output, decide_records, output_format
+    from albert.inference.file_job import FileJob, Use
+    from albert.inference.inputs import as_file, line_notes
+    from albert.inference.ray_data import decide_on_cluster
+    from albert.inference.records import check_output, output_format
     from albert.text.documents import ReadReport
 
     path = _input_path(source)
+    one = path is None and source != "-"
+    _check_cluster(cluster, address, a_file=path is not None)
     if out is not None:  # a wrong name is said before anything is loaded
         if out.suffix != MATRIX:
             output_format(out)
         check_output("--out", out, path)
-    loaded = load(model, engine=engine, precision=precision, early_exit=exit_)
-    if long is not None:
-        loaded.read_long(long)
-    what = _what(loaded, task)
-    if out is not None and out.suffix == MATRIX and what != "embed":
+    use = Use(model, engine, precision, exit_, long, task, top)
+    loaded = use.open()
+    what, vectors = use.what(loaded), out is not None and out.suffix == MATRIX
+    if vectors and what != "embed":
         raise UsageError(f"--out {out}: {MATRIX} is for vectors (--task embed), this is {what}: use .jsonl or .parquet")
-    one = path is None and source != "-"
-    decides = _decides(loaded, what, top=top, strict=one)  # of a file, what can't be decided is said in its row
+    decides = use.decides(loaded, strict=one)  # of a file, what can't be decided is said in its row
     if one:
         if not source.strip():
             print("note: the text is empty: nothing is read", file=sys.stderr)
-        example = _example(loaded, what, source, pair=pair, question=question, choices=choice or [])
-        _finish(_results(loaded, decides, [example], out), out, width=loaded.width, one=True, json_=json_)
+        example = _example(loaded, use, source, pair=pair, question=question, choices=choice or [])
+        _finish(
+            use.results(loaded, [example], strict=True, vectors=vectors), out, width=loaded.width, one=True, json_=json_
+        )
         return
     if pair is not None or question is not None or choice:
         raise UsageError("--pair, --question and --choice go with one text; a file has columns for them")
-    told, report = parse_columns(columns or []), ReadReport()
+    report = ReadReport()
     with ExitStack() as stack:
         path = path or stack.enter_context(as_file(sys.stdin.buffer))
-
-        def read(report: ReadReport) -> Iterator[Any]:
-            if what not in OTHERS:
-                return read_examples(loaded, path, told, report)
-            texts = read_plain(loaded.columns, path, told, report)
-            return with_words(texts, report, keep=True) if out is not None and out.suffix == MATRIX else texts
-
+        job = FileJob(use, path, parse_columns(columns or []), vectors)
         stack.callback(_say, report, path, "standard input" if source == "-" else str(path))
         if dry_run:
-            _try(decide_records(loaded.predictor, decides, islice(read(report), TRIED)), what, json_=json_)
+            _try(job.results(loaded, islice(job.read(loaded, report), TRIED)), what, json_=json_)
             return
         show = stack.enter_context(progress_line("predicting"))
-        total = count_read(read(ReadReport()), show)
+        total = count_read(job.read(loaded, report if cluster == "ray" else ReadReport()), show)
         for note in line_notes(path, total) if source != "-" else []:
             show.say(f"note: {note}")
+
+        def results(skip: int) -> Iterator[Any]:
+            if cluster == "ray":
+                return decide_on_cluster(job, address=address, skip=skip)
+            return job.results(loaded, islice(job.read(loaded, report), skip, None))
+
         if out is not None and out.suffix in RESUMED and source != "-" and path.is_file():
-            facts: dict[str, Any] = {
-                "model": loaded.fingerprint,
-                "what": what,
-                "decides": repr(decides),
-                "columns": told,
-            }
-            facts |= {"precision": precision, "exit": exit_}
-            _resume(loaded, decides, read(report), out, path, facts, show=show, total=total, json_=json_)
+            facts: dict[str, Any] = {"model": loaded.fingerprint, "what": what, "decides": repr(decides)}
+            facts |= {"columns": job.columns, "precision": precision, "exit": exit_}
+            _resume(results, out, path, facts, show=show, total=total, json_=json_)
             return
-        results = counted(_results(loaded, decides, read(report), out), show, total=total)
-        _finish(results, out, width=loaded.width, one=False, json_=json_)
+        _finish(counted(results(0), show, total=total), out, width=loaded.width, one=False, json_=json_)
+
+
+def _check_cluster(cluster: str, address: str | None, *, a_file: bool) -> None:
+    if cluster == "none" and address:
+        raise UsageError("--address is for a Ray cluster: add --cluster ray")
+    if cluster == "ray" and not a_file:
+        raise UsageError("--cluster ray: is for a file or folder that all nodes see: leave it out, or give one")
+    if cluster == "ray" and find_spec("ray") is None:
+        raise UsageError("--cluster ray: Ray is missing: pip install 'albert-lite[ray]'")
 
 
 def _input_path(source: str) -> Path | None:
@@ -138,29 +149,12 @@ def is_there(source: str) -> bool:
         return False
 
 
-def _what(model: Model, task: str | None) -> str:
-    """Return what to do: the model's own task, fill or embed."""
-    own = model.task.kind if model.task is not None else None
-    if task is None:
-        return own or "fill"
-    if task in OTHERS or task == own or (own is not None and task == model.abilities[0]):
-        return task if task in OTHERS else str(own)
-    raise UsageError(f"--task {task}: {model.name} can {', '.join(model.abilities)}")
-
-
-def _decides(model: Model, what: str, *, top: int, strict: bool) -> Any:
-    match what:
-        case "fill":
-            return model.filling(top=top, strict=strict)
-        case "embed":
-            return model.embedding(strict=strict)
-    return model.task
-
-
-def _example(model: Model, what: str, text: str, *, pair: str | None, question: str | None, choices: list[str]) -> Any:
+def _example(model: Model, use: Use, text: str, *, pair: str | None, question: str | None, choices: list[str]) -> Any:
     """Make an example of what the command line says; refuse what the task has no use for, and one text for a pair."""
+    from albert.inference.file_job import OTHERS
     from albert.inference.fill import PlainText
 
+    what = use.what(model)
     task = None if what in OTHERS else model.task
     options = task.options if task is not None else ()
     for option, given in (("pair", pair is not None), ("question", question is not None), ("choice", bool(choices))):
@@ -190,15 +184,6 @@ def _try(records: Iterator[Record], what: str, *, json_: bool) -> None:
         print("\n".join(["the first:", *_shown(found[0])]))
 
 
-def _results(model: Model, decides: Any, examples: Iterable[Any], out: Path | None) -> Iterator[Any]:
-    """Return records; for a matrix, the vectors as they are."""
-    from albert.inference.records import decide_records
-
-    if out is not None and out.suffix == MATRIX:
-        return model.predictor.predict(decides, examples)
-    return decide_records(model.predictor, decides, examples)
-
-
 def _finish(records: Iterator[Any], out: Path | None, *, width: int, one: bool, json_: bool) -> None:
     """Write to a file, or print: a single result for people, several as JSON lines."""
     from albert.inference.records import WARNING, lines_of, write_records
@@ -220,9 +205,7 @@ def _finish(records: Iterator[Any], out: Path | None, *, width: int, one: bool, 
 
 
 def _resume(
-    model: Model,
-    decides: Any,
-    examples: Iterable[Any],
+    results: Callable[[int], Iterator[Record]],
     out: Path,
     path: Path,
     facts: dict[str, Any],
@@ -231,17 +214,15 @@ def _resume(
     total: int,
     json_: bool,
 ) -> None:
-    """Write to a file that a killed run may have begun."""
+    """Write to a file that a killed run may have begun; `results` are those after some rows."""
     from albert.inference.partial import file_facts, fingerprint_of, partial_output, rows_begun
-    from albert.inference.records import decide_records
 
     fingerprint = fingerprint_of(version=albert.__version__, input=file_facts(path), out=out.suffix, **facts)
     try:
         with partial_output(out, fingerprint) as partial:
             if partial.rows:
                 print(f"note: going on after {partial.rows:,} rows that an earlier run wrote", file=sys.stderr)
-            records = decide_records(model.predictor, decides, partial.rest(examples))
-            count = partial.write(counted(records, show, total=total - partial.rows))
+            count = partial.write(counted(results(partial.rows), show, total=total - partial.rows))
     except KeyboardInterrupt:
         if rows := rows_begun(out):
             raise Interrupted(f"interrupted: {rows:,} rows are kept, run the same command to go on") from None

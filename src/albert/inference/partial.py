@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,10 +38,6 @@ class Partial:
     rows: int = 0  # that are certain
     names: list[str] | None = None  # columns of a table
     _noted: float = field(default_factory=time.monotonic)
-
-    def rest(self, inputs: Iterable[Any]) -> Iterator[Any]:
-        """Pass over the inputs whose rows are there."""
-        return islice(iter(inputs), self.rows, None)
 
     def write(self, records: Iterable[Record]) -> int:
         """Write the records of the rest; return the number of all rows."""

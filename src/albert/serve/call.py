@@ -168,7 +168,7 @@ class Call:
             pass
 
 
-def begin(request: Request) -> Call:
+async def begin(request: Request) -> Call:  # async, though it waits for nothing: FastAPI runs others in threads
     """Begin a call: what a route depends on."""
     return Call(request, request.app.state.service)
 

@@ -61,11 +61,8 @@ class EveryLayer:
         return [self.task.decide(example, features, own) for own in zip(*outputs, strict=True)]
 
 
-def layer_lane(lane: Lane) -> Lane | None:
-    """Return the lane of the same task for every layer; None: the engine has no layers to stop at."""
-    engine = lane.predictor.engine
-    if not isinstance(engine, TorchEngine):
-        return None
+def layer_lane(lane: Lane, engine: TorchEngine) -> Lane:
+    """Return the lane of the same task for every layer, of the model in an engine that can stop at each."""
     predictor = Predictor(LayerEngine(engine), lane.predictor.tokenizer, batch_tokens=lane.predictor.batch_tokens)
     return Lane(predictor, EveryLayer(lane.task))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -46,9 +47,7 @@ async def depth(body: DepthRequest, call: Begun) -> Response:
     """Return what a model would say of one input if it stopped after each pass of its layers."""
     served = call.model(body.verb)
     lane, examples, texts = _single(served, body)
-    layers = served.layers(lane)
-    if layers is None:
-        raise served.unable("stop at a depth: its engine runs all layers")
+    layers = await asyncio.to_thread(served.layers, lane)
     call.count(examples, single=True)
     items = await call.encode(lambda: encode_examples(served, lane.task, examples), characters=characters_of(examples))
     decided = await call.decide("depth", layers, items)

@@ -14,6 +14,7 @@ import hmac
 import ipaddress
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from time import perf_counter
 
 from starlette.datastructures import Headers
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 OPEN = ("/ping", "/health", "/", "/docs")  # answered without a key: probes, and the page, which asks for it
 PAGE = "/page/"
+LINGER = 0.5  # seconds that are read on after a refusal
 SECURITY = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -71,7 +73,15 @@ class Gate:
                     transport.abort()
                 raise
 
-        held = 0
+        async def send_and_linger(message: Message) -> None:
+            """Send a refusal, and read on for a moment: closing on a client that still sends would lose it."""
+            if message["type"] == "http.response.body" and unread:
+                await send_safely({**message, "more_body": True})
+                await _discard(receive)
+                message = {"type": "http.response.body", "body": b""}
+            await send_safely(message)
+
+        held, unread = 0, True
         try:
             headers = Headers(scope=scope)
             try:
@@ -81,12 +91,12 @@ class Gate:
                 if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
                     self._check_form(headers)
                     body = await self._read(receive, headers)
-                    held = len(body)
+                    held, unread = len(body), False
                     if self._service.running >= self._settings.max_concurrent_requests:
                         raise overloaded("too many requests at once: try again later")
             except Refusal as refusal:
                 self._service.metrics.failure(refusal.kind)
-                await refusal_response(path, refusal)(scope, receive, send_safely)
+                await refusal_response(path, refusal)(scope, receive, send_and_linger)
                 return
             except _Gone:
                 return
@@ -176,6 +186,14 @@ class Gate:
         tokens = scope.get("state", {}).get("tokens", 0)
         fields = {"method": scope["method"], "route": route, "status": status, "ms": round(1000 * seconds, 3)}
         log.info("request", extra={"fields": fields | {"tokens": tokens}})
+
+
+async def _discard(receive: Receive) -> None:
+    """Read what a client still sends, for a moment."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER):
+            while (message := await receive())["type"] == "http.request" and message.get("more_body", False):
+                pass
 
 
 class _Gone(Exception):

@@ -103,7 +103,12 @@ async def openai_models(request: Request) -> dict[str, Any]:
 
 async def health(request: Request) -> Response:
     """Say whether the server is ready: every model gives its known answer."""
-    service: Service = request.app.state.service
+    await check_health(request.app.state.service)
+    return Response(status_code=200)
+
+
+async def check_health(service: Service) -> None:
+    """Raise unless every model gives its known answer."""
     if service.draining:
         raise unhealthy("the server is shutting down")
     if monotonic() - service.healthy_at > HEALTHY_FOR:
@@ -111,7 +116,6 @@ async def health(request: Request) -> Response:
             if monotonic() - service.healthy_at > HEALTHY_FOR:
                 await asyncio.gather(*(_probe(service, served) for served in service.models))
                 service.healthy_at = monotonic()
-    return Response(status_code=200)
 
 
 async def ping() -> Response:
@@ -185,6 +189,6 @@ def _info(served: Served, call: Call) -> dict[str, Any]:
         "pairs": "pair" in model.columns,
         "width": model.width,
         "layers": config.num_hidden_layers,
-        "depth": served.layers(served.embed) is not None,
+        "depth": True,
         "exact": settings.exact,
     }

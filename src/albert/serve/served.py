@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from albert.inference.embed import Vector
 from albert.inference.fill import PlainText
 from albert.inference.model import Model, load
 from albert.inference.predictor import Predictor
+from albert.inference.torch_engine import TorchEngine
 from albert.model.locate import locate
 from albert.serve.batching import Item, Lane
 from albert.serve.depth import layer_lane
@@ -60,7 +62,8 @@ class Served:
         if isinstance(model.task, Classification | MultiLabel | Regression):
             self.scored = Lane(self.predictor, WithLogits(model.task))
         self._fills: dict[int, Lane] = {}
-        self._layers: dict[Lane, Lane | None] = {}
+        self._layers: dict[Lane, Lane] = {}
+        self._opening = Lock()
         self.probe = Item(PlainText(PROBE), embedding.encode(PlainText(PROBE), self.tokenizer))
         (self._known,) = self.predictor.predict_encoded(embedding, [(self.probe.example, self.probe.features)])
         if not np.isfinite(self._known).all():
@@ -93,11 +96,21 @@ class Served:
             self._fills[top] = Lane(self.predictor, self.model.filling(top=top))
         return self._fills[top]
 
-    def layers(self, lane: Lane) -> Lane | None:
-        """Return the lane of the same task that stops at every layer, if the engine can."""
-        if lane not in self._layers:
-            self._layers[lane] = layer_lane(lane)
-        return self._layers[lane]
+    def layers(self, lane: Lane) -> Lane:
+        """Return the lane of the same task that stops at every layer; the first call may have to load the model."""
+        with self._opening:
+            if lane not in self._layers:
+                self._layers[lane] = layer_lane(lane, self._torch)
+            return self._layers[lane]
+
+    @cached_property
+    def _torch(self) -> TorchEngine:
+        """Return the model in PyTorch: no other engine can stop at a layer."""
+        engine = self.predictor.engine
+        if not isinstance(engine, TorchEngine):
+            engine = load(self.model.folder, engine="torch").predictor.engine
+        assert isinstance(engine, TorchEngine)
+        return engine
 
     def lane(self, verb: str) -> Lane:
         """Return the lane of the model's own task, if that is what is asked for."""
