@@ -79,3 +79,9 @@ def pack(texts: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | Non
     else:
         segment_ids = np.concatenate([np.asarray(segment, dtype=np.int64) for segment in segments])
     return Batch(token_ids, segment_ids, np.array([len(text) for text in texts], dtype=np.int64))
+
+
+def rounded(count: int) -> int:
+    """Round a number of tokens, of a text's length or of texts up: eight sizes between a power of two and the next."""
+    step = 2 ** max(0, count.bit_length() - 4)
+    return -(-count // step) * step

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from albert.batch import STATES, Batch, Said, Wanted, pack
+from albert.batch import STATES, Batch, Said, Wanted, pack, rounded
 from albert.errors import UsageError
 from albert.inference import choose_engine
 from albert.inference.choose_engine import NEEDS, installed, measured, open_engine
 from albert.inference.engine import Engine
 from albert.inference.int8 import FULL, SAFE, quantise
-from albert.inference.layer_engine import lay_out, rounded
+from albert.inference.layer_engine import lay_out
 from albert.inference.torch_engine import TorchEngine
 from albert.model import Albert, AlbertConfig, new_model
 from albert.model.folder import load_model

@@ -12,7 +12,9 @@ from collections.abc import Collection
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from albert.batch import rounded
 from albert.errors import UsageError
 from albert.inference.int8 import FULL, SAFE, has_vnni, matrices, quantise
 from albert.model import Albert
@@ -35,7 +37,11 @@ class PackedLinear(nn.Module):
         self.weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), None)
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, self.activation, [], self.algorithm)
+        count = len(x)
+        x = F.pad(x, (0, 0, 0, rounded(count) - count))  # oneDNN keeps a megabyte for every count that it meets
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, self.activation, [], self.algorithm)[
+            :count
+        ]
 
 
 class Int8Linear(nn.Module):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from albert.batch import Ints
+from albert.batch import Ints, rounded
 from albert.errors import UsageError
 from albert.hardware import count_threads
 from albert.inference.int8 import FULL, SAFE, has_vnni
@@ -28,12 +28,6 @@ from albert.model.encoder import Attention, FeedForward
 Floats = npt.NDArray[np.float32]
 Feeds = dict[str, np.ndarray]
 Compiled = Callable[[Feeds], Floats]  # a layer: the arrays of `Layout.feeds` to states [R, H]
-
-
-def rounded(count: int) -> int:
-    """Round a number of tokens, of a text's length or of texts up: eight sizes between a power of two and the next."""
-    step = 2 ** max(0, count.bit_length() - 4)
-    return -(-count // step) * step
 
 
 @dataclass(frozen=True)
