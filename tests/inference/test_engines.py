@@ -81,7 +81,11 @@ def test_what_an_engine_says_of_a_text_does_not_depend_on_its_neighbours(name: s
     for text, (start, length) in enumerate(zip(batch.starts, LENGTHS, strict=True)):
         alone = pack([batch.token_ids[start : start + length]])
         own = {head: where if isinstance(where, str) else [where[text]] for head, where in EVERYTHING.items()}
-        assert differences(engine.run(alone, own), [together[text]]) < 1e-5 * (1 if precision == "fp32" else 10)
+        near = 1e-5 * (1 if precision == "fp32" else 10)
+        for head, values in engine.run(alone, own)[0].items():
+            if (expected := together[text][head][0]).size:
+                # a millionth of the largest where that is more: fp32 itself rounds a logit of 13 by 1e-6 at every sum
+                assert np.abs(values[0] - expected).max() < max(near, 1e-6 * float(np.abs(expected).max())), head
 
 
 @pytest.mark.parametrize("name", NEEDS)

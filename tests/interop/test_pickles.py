@@ -259,7 +259,8 @@ def test_the_package_has_one_call_that_opens_pickles_and_it_is_weights_only() ->
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
-                if path.name != "engines.py":  # sends its own jobs to its own Ray workers
+                # these two send objects of their own to Ray workers of their own, as Ray does: nothing from outside
+                if path.name not in ("engines.py", "ray_data.py"):
                     assert not names & {"pickle", "cloudpickle", "joblib", "dill", "shelve", "marshal"}, path
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("torch.load", "numpy.load", "np.load"):
                 options = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
