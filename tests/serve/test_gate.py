@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from albert.serve.logs import JsonLines
+from albert.serve.server import bind
 from servers import Running, Start
 
 BODY = {"inputs": "the old harbour"}
@@ -162,6 +163,15 @@ def test_slow_headers_slow_bodies_and_silence_are_closed_and_others_unharmed(sta
         one.close()
     wait_until(lambda: server.service.running == 0)
     assert server.ask("POST", "/embed", BODY).status == 200
+
+
+def test_an_answer_does_not_wait_for_the_clients_acknowledgement() -> None:
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen()
+        with socket.create_connection(taken.getsockname(), timeout=30):
+            accepted, _ = taken.accept()
+            with accepted:
+                assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_line_ends_between_requests_do_not_hold_a_connection(start: Start) -> None:
