@@ -17,6 +17,7 @@ from albert.data.engines import Engine, LocalEngine, RayEngine
 from albert.data.plan import BuildSettings
 from albert.errors import ResourceError
 from albert.tokenizer import Tokenizer
+from ray_nodes import two_nodes
 
 pytestmark = pytest.mark.cluster
 
@@ -47,14 +48,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory, build: Callable[..., Any]
 @pytest.fixture
 def cluster() -> Iterator[Any]:
     """Start two nodes of one CPU each on this machine, every one with its own scheduler and object store."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    cluster_utils = pytest.importorskip("ray.cluster_utils")
-    options = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
-    nodes = cluster_utils.Cluster(initialize_head=True, head_node_args=options)
-    nodes.add_node(num_cpus=1, object_store_memory=100 * 2**20)
-    nodes.wait_for_nodes()
-    yield nodes
-    nodes.shutdown()
+    with two_nodes() as nodes:
+        yield nodes
 
 
 def _files(folder: Path) -> dict[str, bytes]:

@@ -21,6 +21,7 @@ from albert.errors import DataError, ResourceError, UsageError
 from albert.inference import ray_data
 from albert.inference.file_job import FileJob, Use
 from albert.tasks.classification import Classification
+from ray_nodes import two_nodes
 
 WORDS = ["the", "old", "harbour", "was", "quiet", "when", "a", "small", "grey", "ship", "and", "nobody", "winter"]
 ROWS = 3 * ray_data.CHUNK + 7
@@ -30,14 +31,8 @@ run = CliRunner()
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Start two nodes of one CPU each on this machine."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    cluster_utils = pytest.importorskip("ray.cluster_utils")
-    options = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
-    nodes = cluster_utils.Cluster(initialize_head=True, head_node_args=options)
-    nodes.add_node(num_cpus=1, object_store_memory=100 * 2**20)
-    nodes.wait_for_nodes()
-    yield nodes.address
-    nodes.shutdown()
+    with two_nodes() as nodes:
+        yield nodes.address
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from albert.study.resolve import Request, resolve
 from albert.study.run import jobs_of
 from albert.study.tables import Row, Study
 from albert.study.workshop import TIMES, Job, Workshop
+from ray_nodes import two_nodes
 
 pytestmark = pytest.mark.cluster
 
@@ -30,14 +30,8 @@ TOY = {
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    cluster_utils = pytest.importorskip("ray.cluster_utils")
-    options = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
-    nodes = cluster_utils.Cluster(initialize_head=True, head_node_args=options)
-    nodes.add_node(num_cpus=1, object_store_memory=100 * 2**20)
-    nodes.wait_for_nodes()
-    yield nodes.address
-    nodes.shutdown()
+    with two_nodes() as nodes:
+        yield nodes.address
 
 
 def scores(shop: Workshop, jobs: list[Job]) -> list[dict[str, Any]]:
