@@ -17,12 +17,15 @@ from albert.data.store import TokenStore
 from albert.errors import AlbertError, UsageError
 from albert.model import Packed, new_model
 from albert.model.config import AlbertConfig
+from albert.model.encoder import Encoded
 from albert.model.folder import save_model
 from albert.pretrain import Pretrained, pretrain
+from albert.pretrain.lessons import Directions, Lessons, Segments
 from albert.pretrain.settings import PretrainSettings
-from albert.pretrain.teacher import LONGEST, Lessons, Segments, Teacher, open_teacher, taught_words
+from albert.pretrain.teacher import LONGEST, Reading, Teacher, open_teacher, taught_words, word_beginnings, words_of
 from albert.settings import read_settings
 from albert.tasks.task import join_segments
+from albert.tokenizer import Tokenizer
 from albert.train.checkpoint import newest_intact
 from albert.train.loop import Progress
 
@@ -43,7 +46,7 @@ def settings(**changes: Any) -> PretrainSettings:
 @pytest.fixture(autouse=True)
 def few_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Find directions from few texts, and spend next to no time on measuring time."""
-    monkeypatch.setattr("albert.pretrain.teacher.SAMPLE", 64)
+    monkeypatch.setattr("albert.pretrain.lessons.SAMPLE", 64)
     monkeypatch.setattr("albert.pretrain.pace.BUDGET", 0.2)
 
 
@@ -97,20 +100,27 @@ def test_vectors_do_not_depend_on_the_other_texts(albert_teacher: str) -> None:
         torch.testing.assert_close(teacher.vectors([text])[0], vector, rtol=0, atol=1e-5)
 
 
-def test_a_bert_teacher_gives_the_vectors_of_sentence_transformers(tmp_path: Path) -> None:
+def bert_teacher(tmp_path: Path) -> Path:
+    """Write a small BERT with random weights, as transformers does."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "rain", "##y", "old", "."]
     (tmp_path / "vocab.txt").write_text("\n".join(words))
-    tokenizer = transformers.BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt"))
     folder = tmp_path / "bert"
-    tokenizer.save_pretrained(folder)
+    transformers.BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(folder)
     torch.manual_seed(1)
     config = transformers.BertConfig(
         vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
         initializer_range=0.3,
     )  # fmt: skip
-    oracle = transformers.BertModel(config).eval()
-    oracle.save_pretrained(folder)
+    transformers.BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def test_a_bert_teacher_gives_the_vectors_of_sentence_transformers(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    folder = bert_teacher(tmp_path)
+    tokenizer = transformers.BertTokenizerFast.from_pretrained(folder)
+    oracle = transformers.BertModel.from_pretrained(folder).eval()
     texts = ["The cat sat.", "rainy old cat", "the " * 300]
     asked = tokenizer(texts, padding=True, truncation=True, max_length=LONGEST, return_tensors="pt")
     with torch.no_grad():
@@ -128,11 +138,14 @@ def test_a_student_that_says_what_its_teacher_says_has_no_loss(albert_teacher: s
     batch = PretrainingBatch(plain.token_ids, plain.segment_ids, plain.lengths, none, none, np.array([-1]))
     packed = Packed.from_batch(batch)
     encoded, turn = teacher.model.encoder(packed), torch.linalg.qr(torch.randn(48, 48))[0]
-    lessons = Lessons(teacher, torch.eye(48), store.tokenizer)
+    lessons = Lessons(teacher, Directions(torch.eye(48)), store.tokenizer)
     half = 1 - F.cosine_similarity(encoded.states[:1], encoded.states.mean(0, keepdim=True)).item()
-    assert lessons.loss(batch, encoded, packed, count=1)[0].item() == pytest.approx(half / 2, abs=1e-5), "[CLS] alone"
-    assert lessons.loss(batch, encoded, packed, count=2)[0].item() == pytest.approx(half / 4, abs=1e-5)
-    assert Lessons(teacher, turn, store.tokenizer).loss(batch, encoded, packed, count=1)[0].item() > half / 2 + 0.1
+    found = lessons.losses(batch, encoded, packed, count=1)
+    assert found.vectors.item() == pytest.approx(half / 2, abs=1e-5), "[CLS] alone"
+    assert (found.pairs.item(), found.words.item()) == (0.0, 0.0), "not asked"
+    assert lessons.losses(batch, encoded, packed, count=2).vectors.item() == pytest.approx(half / 4, abs=1e-5)
+    turned = Lessons(teacher, Directions(turn), store.tokenizer)
+    assert turned.losses(batch, encoded, packed, count=1).vectors.item() > half / 2 + 0.1
 
 
 @torch.no_grad()
@@ -151,26 +164,75 @@ def test_how_like_two_segments_are_is_the_teachers_cosine_of_the_texts_that_it_r
     vectors = teacher.vectors([tokenizer.decode(own) for own in segments.pieces])
     cosines = [float(vectors[0] @ vectors[1]), float(vectors[3] @ vectors[4])]
     right = torch.logit(torch.tensor([cosines[0], 0.5, cosines[1]]).clamp(1e-6, 1 - 1e-6))
-    lessons = Lessons(teacher, torch.eye(48), tokenizer)
-    alone, zero = lessons.loss(batch, encoded, packed, count=3)
-    assert zero.item() == 0.0, "not asked"
-    means, alike = lessons.loss(batch, encoded, packed, likeness=right, count=3)
-    assert (means.item(), alike.item()) == pytest.approx((alone.item(), 0.0), abs=1e-5)
-    assert lessons.loss(batch, encoded, packed, likeness=right - 3, count=3)[1].item() > 0.1
-    elsewhere = right + torch.tensor([0.0, 9.0, 0.0])
-    assert lessons.loss(batch, encoded, packed, likeness=elsewhere, count=3)[1].item() == pytest.approx(0, abs=1e-5)
+    lessons = Lessons(teacher, Directions(torch.eye(48)), tokenizer)
+    alone = lessons.losses(batch, encoded, packed, count=3).vectors.item()
+    said = lessons.losses(batch, encoded, packed, likeness=right, count=3)
+    assert (said.vectors.item(), said.pairs.item()) == pytest.approx((alone, 0.0), abs=1e-5)
+    assert lessons.losses(batch, encoded, packed, likeness=right - 3, count=3).pairs.item() > 0.1
+    elsewhere = lessons.losses(batch, encoded, packed, likeness=right + torch.tensor([0.0, 9.0, 0.0]), count=3)
+    assert elsewhere.pairs.item() == pytest.approx(0, abs=1e-5)
 
-    some = Lessons(teacher, torch.eye(48), tokenizer, share=0.5)  # the first two texts, of which one is a pair
+    some = Lessons(teacher, Directions(torch.eye(48)), tokenizer, share=0.5)  # the first two texts: one is a pair
     assert some.taught(batch) == 2
     last_wrong = right - torch.tensor([0.0, 0.0, 9.0])
-    assert some.loss(batch, encoded, packed, likeness=last_wrong, count=2)[1].item() == pytest.approx(0, abs=1e-5)
+    not_read = some.losses(batch, encoded, packed, likeness=last_wrong, count=2)
+    assert not_read.pairs.item() == pytest.approx(0, abs=1e-5)
     first = PretrainingBatch(
         batch.token_ids[: batch.lengths[:2].sum()], batch.segment_ids[: batch.lengths[:2].sum()], batch.lengths[:2],
         none, none, np.array([0, -1]),
     )  # fmt: skip
     packed_first = Packed.from_batch(first)
-    expected = lessons.loss(first, teacher.model.encoder(packed_first), packed_first, count=2)[0]
-    assert some.loss(batch, encoded, packed, count=2)[0].item() == pytest.approx(expected.item(), abs=1e-5)
+    expected = lessons.losses(first, teacher.model.encoder(packed_first), packed_first, count=2).vectors
+    assert not_read.vectors.item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+@torch.no_grad()
+def test_words_are_those_of_white_space_whoever_divides_them(albert_teacher: str, tmp_path: Path) -> None:
+    text = "it's un-Believable, café (née 3,000) x ."
+    ours = open_teacher(albert_teacher, CPU)
+    begins = word_beginnings(Tokenizer.load(Path(albert_teacher)))
+    assert words_of(np.array([-1, 1, 0, 0, 1, 1, -1])).tolist() == [-1, 0, 0, 0, 1, 2, -1]
+    assert words_of(np.array([0, 0, 1])).tolist() == [0, 0, 1], "cut inside a word"
+    assert words_of(np.array([-1, -1])).tolist() == [-1, -1], "no word at all"
+    assert set(begins.tolist()) == {-1, 0, 1}
+    for teacher in (ours, open_teacher(str(bert_teacher(tmp_path)), CPU)):
+        reading = teacher.read([text, "x", text], words=True)
+        assert reading.first.tolist() == [0, 7, 8, 15]
+        assert reading.words.any(dim=1).all()
+        torch.testing.assert_close(reading.words[:7], reading.words[8:], rtol=0, atol=1e-5)
+        alone = teacher.read(["x"], words=True).words[0]
+        torch.testing.assert_close(reading.words[7], alone, rtol=0, atol=1e-5)
+        assert teacher.read([text]).words.shape == (0, teacher.width), "not asked"
+
+
+@torch.no_grad()
+def test_words_are_learnt_from_the_teachers_layer_on_the_way(albert_teacher: str, store: TokenStore) -> None:
+    teacher, tokenizer = open_teacher(albert_teacher, CPU), store.tokenizer
+    pairs = [("the cat sat.", "the cat sat on the ship."), ("her letter", "a long winter")]
+    ids = [join_segments(tokenizer, *(tokenizer.encode(one) for one in both)) for both in pairs]
+    plain = pack([own for own, _ in ids], [kinds for _, kinds in ids])
+    none = np.array([], dtype=np.int64)
+    batch = PretrainingBatch(plain.token_ids, plain.segment_ids, plain.lengths, none, none, np.array([0, 1]))
+    packed, segments = Packed.from_batch(batch), Segments.of(batch)
+    reading = teacher.read([tokenizer.decode(own) for own in segments.pieces], words=True)
+    of_token = segments.words(word_beginnings(tokenizer), reading.first)
+    assert sorted(set(of_token.tolist())) == list(range(-1, len(reading.words))), "every word, and special tokens"
+
+    states = torch.randn(len(of_token), 48, generator=torch.Generator().manual_seed(0))
+    taught = states.clone()
+    taught[torch.from_numpy(of_token >= 0)] = reading.words[torch.from_numpy(of_token[of_token >= 0])]
+    identity = torch.cat([torch.eye(48), torch.zeros(1, 48)])
+    lessons = Lessons(teacher, Directions(torch.eye(48), identity), tokenizer)
+    on_its_way = Encoded(states, None, (taught, states))  # of two layers, the first
+    assert lessons.losses(batch, on_its_way, packed, count=2).words.item() == pytest.approx(0, abs=1e-5)
+    at_the_end = Encoded(states, None, (states, taught))
+    assert lessons.losses(batch, at_the_end, packed, count=2).words.item() > 0.5
+    centre = reading.words.mean(dim=0)
+    moved = Lessons(teacher, Directions(torch.eye(48), torch.cat([torch.eye(48), -centre[None]])), tokenizer)
+    shifted = Encoded(states, None, (taught - centre, states))
+    assert moved.losses(batch, shifted, packed, count=2).words.item() == pytest.approx(0, abs=1e-4)
+    other = Segments([segments.pieces[0][:-2], *segments.pieces[1:]], segments.of_token, segments.text)
+    assert (other.words(word_beginnings(tokenizer), reading.first) >= 0).sum() < (of_token >= 0).sum(), "left out"
 
 
 def test_a_model_that_goes_on_keeps_what_its_vectors_mean(
@@ -195,11 +257,12 @@ def test_a_student_learns_from_its_teacher_and_resumes_bit_for_bit(
     albert_teacher: str, store: TokenStore, tmp_path: Path
 ) -> None:
     changes = {
-        "train__steps": 60,
+        "train__steps": 150,
         "model_init__words": "teacher",
         "data__alone": 0.3,
         "data__overlap": 0.2,
         "teacher__pairs": 2.0,
+        "teacher__words": 2.0,
     }
     taught(store, tmp_path / "whole", albert_teacher, **changes)
     lines = [json.loads(line) for line in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
@@ -207,6 +270,8 @@ def test_a_student_learns_from_its_teacher_and_resumes_bit_for_bit(
     assert losses[-1] < 0.6 * losses[0]
     likeness = [line["pairs_loss"] for line in lines if "pairs_loss" in line]
     assert likeness[-1] < 0.6 * likeness[0]
+    words = [line["words_loss"] for line in lines if "words_loss" in line]
+    assert words[-1] < 0.9 * words[0]
 
     def stop(progress: Progress) -> None:
         if progress.step >= 22:
@@ -224,13 +289,13 @@ def test_the_plan_counts_the_teacher(
     albert_teacher: str, store: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    vectors = Teacher.vectors
+    whole = Teacher.read
 
-    def watched(self: Teacher, texts: Any) -> torch.Tensor:
+    def watched(self: Teacher, texts: Any, **asked: Any) -> Reading:
         read.append(len(texts))
-        return vectors(self, texts)
+        return whole(self, texts, **asked)
 
-    monkeypatch.setattr(Teacher, "vectors", watched)
+    monkeypatch.setattr(Teacher, "read", watched)
     plan = pretrain(store, "tiny", tmp_path / "run", settings=settings(teacher__model=albert_teacher), dry_run=True)
     assert not isinstance(plan, Pretrained)
     assert read, "the steps that are timed have the teacher in them"

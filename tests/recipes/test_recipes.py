@@ -33,7 +33,7 @@ TINY = [
 def little_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spend next to no time on measuring time."""
     monkeypatch.setattr("albert.pretrain.pace.BUDGET", 0.2)
-    monkeypatch.setattr("albert.pretrain.teacher.SAMPLE", 64)
+    monkeypatch.setattr("albert.pretrain.lessons.SAMPLE", 64)
 
 
 def command(store: Path, out: Path, *words: str) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from albert.model import Albert, Packed
 from albert.model.albert import remove_dropout
 from albert.model.losses import count_right, cross_entropy
 from albert.pretrain.held_out import IntrinsicEvaluation
+from albert.pretrain.lessons import Lessons
 from albert.pretrain.settings import PretrainSettings, example_settings
-from albert.pretrain.teacher import Lessons
 from albert.train.loop import MicroLoss
 from albert.train.settings import stage_at
 from albert.train.world import World
@@ -111,7 +111,8 @@ class PretrainJob:
         if until is not None and step >= round(until * self._settings.train.steps):
             remove_dropout(self.model)
         packed = Packed.from_batch(batch, device, padded=True if compiled else None)
-        encoded = self._encoder(packed, depth=self.depth_at(step))
+        all_layers = self._lessons is not None and self._lessons.with_words
+        encoded = self._encoder(packed, depth=self.depth_at(step), all_layers=all_layers)
         labels = torch.from_numpy(batch.masked_labels).to(device)
         logits = self.model.mlm_logits(encoded, torch.from_numpy(batch.masked_positions).to(device))
         mlm = cross_entropy(logits, labels, count=counts[0])
@@ -125,13 +126,18 @@ class PretrainJob:
         order_logits = self.model.heads["order"](encoded.pooled)
         if self._lessons is not None:
             asked, likeness = self._settings.teacher, order_logits.sum(-1)
-            taught, alike = self._lessons.loss(
+            taught = self._lessons.losses(
                 batch, encoded, packed, likeness=likeness if asked.pairs else None, count=counts[2]
             )
-            sums |= {"teacher_loss": taught.item() * counts[2], "teacher_count": float(self._lessons.taught(batch))}
+            sums |= {
+                "teacher_loss": taught.vectors.item() * counts[2],
+                "teacher_count": float(self._lessons.taught(batch)),
+            }
             if asked.pairs:
-                sums["pairs_loss"] = alike.item() * counts[2]
-            total = total + asked.weight * taught + asked.pairs * alike
+                sums["pairs_loss"] = taught.pairs.item() * counts[2]
+            if asked.words:
+                sums["words_loss"] = taught.words.item() * counts[2]
+            total = total + taught.total(asked)
         if counts[1] == 0:
             return MicroLoss(total, sums)
         order_labels = torch.from_numpy(batch.order_labels).to(device)
@@ -151,7 +157,9 @@ class PretrainJob:
                 metrics[f"{kind}_loss"] = sums[f"{kind}_loss"] / count
                 metrics[f"{kind}_accuracy"] = sums[f"{kind}_right"] / count
         if count := sums.get("teacher_count"):
-            metrics |= {name: sums[name] / count for name in ("teacher_loss", "pairs_loss") if name in sums}
+            metrics |= {
+                name: sums[name] / count for name in ("teacher_loss", "pairs_loss", "words_loss") if name in sums
+            }
         return metrics
 
     def evaluate(self, step: int) -> dict[str, float]:

@@ -21,8 +21,9 @@ from albert.hardware import measure_memory
 from albert.model import Albert
 from albert.model.accounting import flops_per_token, training_bytes
 from albert.pretrain.job import PretrainJob, count_micro_batches, phases
+from albert.pretrain.lessons import Lessons
 from albert.pretrain.settings import PretrainSettings
-from albert.pretrain.teacher import Lessons, open_teacher
+from albert.pretrain.teacher import open_teacher
 from albert.train.loop import accumulate
 from albert.train.world import World
 
@@ -78,8 +79,7 @@ def measure_pace(
     lessons = None
     if settings.teacher.model:
         teacher = open_teacher(settings.teacher.model, world.device)
-        matrix = torch.eye(teacher.width, model.config.hidden_size)
-        lessons = Lessons(teacher, matrix, store.tokenizer, share=settings.teacher.share)
+        lessons = Lessons.to_time(teacher, store.tokenizer, settings, model)
     job = PretrainJob(model.train(), store, plain, world=alone, valid=None, lessons=lessons)
     speed, full = _matrix_speed(world.device), mean_length / settings.data.max_length
     stages = _stages(job, settings, processes=world.size)

@@ -14,10 +14,11 @@ from albert.data.store import TokenStore
 from albert.model.folder import save_model
 from albert.optim import build_optimizer, learning_rate, warmup
 from albert.pretrain.job import PretrainJob
+from albert.pretrain.lessons import Lessons
 from albert.pretrain.plan import Plan, make_plan, with_pace
 from albert.pretrain.settings import PretrainSettings
 from albert.pretrain.start import is_preset, start_model, start_words
-from albert.pretrain.teacher import Lessons, open_teacher
+from albert.pretrain.teacher import open_teacher
 from albert.report.writing import reported
 from albert.train.loop import Progress, Trained, begin_words, train
 from albert.train.run import ADJUSTABLE, own_run

@@ -43,6 +43,7 @@ class TeacherSettings(Section):
     model: str | None = None  # a folder: a BERT or an ALBERT whose mean vectors are worth having
     weight: Annotated[float, Field(gt=0)] = 5.0  # of its loss, where those of words and order have 1
     pairs: Annotated[float, Field(ge=0)] = 0.0  # weight of how like two segments are, read together
+    words: Annotated[float, Field(ge=0)] = 0.0  # weight of what each word means in its text
     share: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the texts: the teacher reads no others
 
 

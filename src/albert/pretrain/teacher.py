@@ -1,53 +1,56 @@
-"""A teacher: an encoder of sentences whose vectors a model in pre-training learns to give, beside its own objectives.
-
-What a large model knows of which texts mean the same, a small one would not find in the text that it can read in a few
-hours. So the teacher reads the same segments, unmasked, and the student's mean over each segment, and its [CLS] for the
-whole, are pulled towards the teacher's vectors. Those are turned and cut to the student's width by the directions in
-which they differ most (a truncated SVD of some thousand), or, where the student has learnt before, by those nearest to
-what its own vectors mean (Procrustes), so the student needs no head for it, and its cosines are nearly the teacher's.
-The directions are written to the run folder: a resumed run must have the same.
-
-A pair may be a lesson too: how like its two segments are, the teacher's cosine, which a student that reads both at once
-finds only by comparing them. The sum of the order head's two scores says it: their difference alone says the order.
-"""
+"""A teacher: an encoder of sentences with its own tokenizer, from which a model in pre-training learns (lessons.py)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from tokenizers import Encoding
 from tokenizers import Tokenizer as WordPieces
 from torch import Tensor
 from torch.nn import functional as F
 
-from albert.batch import Ints, PretrainingBatch, pack
-from albert.data.store import TokenStore
-from albert.data.stream import BatchStream
+from albert.batch import Ints, pack
 from albert.errors import ModelError
-from albert.files import atomic_write, sha256
+from albert.files import sha256
 from albert.interop.bert import WEIGHTS, is_bert, load_bert
 from albert.model import Albert, Packed
-from albert.model.encoder import Encoded
 from albert.model.folder import load_model
 from albert.model.heads import pool
 from albert.model.locate import locate
-from albert.pretrain.settings import PretrainSettings, example_settings
 from albert.tasks.task import join_segments
 from albert.tokenizer import Tokenizer
-from albert.train.world import World
+from albert.tokenizer.words import MARKER
 
 TOKENS = 8_192  # of the texts that it reads at once
 LONGEST = 256  # tokens of a text; the rest is cut
-MARKER = "\u2581"  # begins a word, in SentencePiece's pieces
 TEACHER_WORDS = 2.0  # how much more a teacher's word vectors weigh than counted ones
-DIRECTIONS = "teacher.npy"
-SAMPLE, SAMPLE_LENGTH = 4_096, 64  # texts from which the directions are found, and their tokens
-Encode = Callable[[Sequence[str]], list[list[int]]]
+ON_THE_WAY = 2 / 3  # of the layers
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A text in a teacher's own tokens."""
+
+    ids: list[int]
+    word: Ints  # the word of each, as white space divides the text; -1: a special token
+
+
+Encode = Callable[[Sequence[str]], list[Pieces]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a teacher says of N texts, which have W words together, as white space divides them."""
+
+    vectors: Tensor  # [N, D] of length 1
+    words: (
+        Tensor  # [W, D] what each word means in its text: the mean over its tokens, on the way; 0 where it was cut off
+    )
+    first: Ints  # [N + 1] where the words of each text begin
 
 
 class Teacher:
@@ -61,17 +64,40 @@ class Teacher:
         """Return the size of its vectors."""
         return self.model.config.hidden_size
 
-    @torch.no_grad()
+    @property
+    def layer(self) -> int:
+        """Return the depth at which it knows most of single words: the last layers gather the sense of the whole."""
+        return on_the_way(self.model.config.num_hidden_layers)
+
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Return a vector of length 1 for every text, [N, D]: the mean over its tokens."""
-        ids = self._encode(texts)
-        order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
-        found = torch.empty(len(ids), self.width)
-        for part in _parts(order, [len(own) for own in ids]):
-            packed = Packed.from_batch(pack([ids[i] for i in part]), self.model.device)
-            vectors = pool(self.model.encoder(packed), packed).float()
-            found[torch.tensor(part)] = F.normalize(vectors, dim=-1).cpu()
-        return found
+        return self.read(texts).vectors
+
+    @torch.no_grad()
+    def read(self, texts: Sequence[str], *, words: bool = False) -> Reading:
+        """Read texts; their words are left empty unless asked for."""
+        encoded = self._encode(texts)
+        first = np.cumsum([0, *(text.count(" ") + 1 for text in texts)])
+        order = sorted(range(len(texts)), key=lambda i: len(encoded[i].ids))
+        vectors = torch.empty(len(texts), self.width)
+        sums = torch.zeros(int(first[-1]) if words else 0, self.width)
+        counts = torch.zeros(len(sums))
+        for part in _parts(order, [len(own.ids) for own in encoded]):
+            packed = Packed.from_batch(pack([encoded[i].ids for i in part]), self.model.device)
+            states = self.model.encoder(packed, all_layers=words)
+            vectors[torch.tensor(part)] = F.normalize(pool(states, packed).float(), dim=-1).cpu()
+            if words:
+                of_token = np.concatenate([np.where(encoded[i].word < 0, -1, encoded[i].word + first[i]) for i in part])
+                has_word = torch.from_numpy(np.flatnonzero(of_token >= 0))
+                word = torch.from_numpy(of_token[of_token >= 0])
+                sums.index_add_(0, word, states.layers[self.layer - 1].float().cpu()[has_word])
+                counts.index_add_(0, word, torch.ones(len(word)))
+        return Reading(vectors, sums / counts.clamp_min(1).unsqueeze(1), first)
+
+
+def on_the_way(layers: int) -> int:
+    """Return the depth, counted from 1, at which words are learnt and taught."""
+    return max(1, round(ON_THE_WAY * layers))
 
 
 def _parts(order: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
@@ -96,8 +122,11 @@ def open_teacher(name: str, device: torch.device) -> Teacher:
         model = load_model(folder, ()).model.eval().to(device)
         room = _longest(model) - 2
 
-        def pieces(texts: Sequence[str]) -> list[list[int]]:
-            return [join_segments(own, ids[:room])[0] for ids in own.encode_many(texts)]
+        begins = word_beginnings(own)
+
+        def pieces(texts: Sequence[str]) -> list[Pieces]:
+            joined = [np.array(join_segments(own, ids[:room])[0]) for ids in own.encode_many(texts)]
+            return [Pieces(ids.tolist(), words_of(begins[ids])) for ids in joined]
 
         return Teacher(model, pieces, fingerprint=fingerprint)
     path = folder / "tokenizer.json"
@@ -108,10 +137,32 @@ def open_teacher(name: str, device: torch.device) -> Teacher:
     words.no_padding()
     words.enable_truncation(_longest(model))
 
-    def word_pieces(texts: Sequence[str]) -> list[list[int]]:
-        return [one.ids for one in words.encode_batch(list(texts))]
+    def word_pieces(texts: Sequence[str]) -> list[Pieces]:
+        encoded = words.encode_batch(list(texts))
+        return [Pieces(one.ids, _words_at(one, text)) for one, text in zip(encoded, texts, strict=True)]
 
     return Teacher(model, word_pieces, fingerprint=fingerprint)
+
+
+def word_beginnings(tokenizer: Tokenizer) -> Ints:
+    """Tell of each piece whether it begins a word (1), goes on with one (0) or is a special token (-1)."""
+    begins = np.array([piece.startswith(MARKER) for piece in tokenizer.pieces], dtype=np.int64)
+    begins[[tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id]] = -1
+    return begins
+
+
+def words_of(begins: Ints) -> Ints:
+    """Number the words of a text by what its pieces begin (`word_beginnings`): [T], -1 for a special token."""
+    is_piece = begins >= 0
+    number = np.cumsum(begins > 0)
+    return np.where(is_piece, number - number[is_piece][:1].sum(), -1)  # the first piece is word 0, marked or not
+
+
+def _words_at(encoded: Encoding, text: str) -> Ints:
+    """Number the words of a text for tokens that know where they begin in it."""
+    spaces = np.flatnonzero(np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32) == ord(" "))
+    word = np.searchsorted(spaces, [begin for begin, _ in encoded.offsets], side="right")
+    return np.where(np.array(encoded.special_tokens_mask, dtype=bool), -1, word)
 
 
 def _longest(model: Albert) -> int:
@@ -130,123 +181,3 @@ def taught_words(teacher: Teacher, tokenizer: Tokenizer, counted: Tensor) -> Ten
     left, strength, _ = torch.linalg.svd(both, full_matrices=False)
     width = counted.shape[1]
     return (left[:, :width] * strength[:width]) * seen.unsqueeze(1)
-
-
-@dataclass(frozen=True)
-class Segments:
-    """The segments of a batch; legend: N segments, B texts, T tokens."""
-
-    pieces: list[list[int]]  # N of them: what each says, unmasked
-    of_token: Ints  # [T] the segment of each token
-    text: Ints  # [N] the text of each segment
-
-    @classmethod
-    def of(cls, batch: PretrainingBatch) -> Segments:
-        """Divide a batch."""
-        ids = batch.token_ids.copy()
-        ids[batch.masked_positions] = batch.masked_labels
-        text = np.repeat(np.arange(batch.lengths.size), batch.lengths)
-        begins = np.flatnonzero(np.diff(text * 2 + batch.segment_ids, prepend=-1))
-        sizes = np.diff(begins, append=ids.size)
-        return cls(
-            pieces=[part.tolist() for part in np.split(ids, begins[1:])],
-            of_token=np.repeat(np.arange(begins.size), sizes),
-            text=text[begins],
-        )
-
-    def of_first(self, texts: int) -> Segments:
-        """Return those of the first texts alone."""
-        count = int(np.searchsorted(self.text, texts))
-        return Segments(self.pieces[:count], self.of_token[self.of_token < count], self.text[:count])
-
-    def sums(self, states: Tensor) -> Tensor:
-        """Add the states [T, H] of each segment, [N, H]: the cosine of a sum is that of the mean."""
-        of_token = torch.from_numpy(self.of_token).to(states.device)
-        return states.new_zeros(len(self.pieces), states.shape[1]).index_add(0, of_token, states)
-
-
-class Lessons:
-    """What a teacher says of a batch, as a loss."""
-
-    def __init__(self, teacher: Teacher, matrix: Tensor, tokenizer: Tokenizer, *, share: float = 1.0) -> None:
-        self._teacher, self._matrix, self._tokenizer, self._share = teacher, matrix, tokenizer, share  # [D, H]
-
-    @classmethod
-    def prepare(
-        cls,
-        teacher: Teacher,
-        store: TokenStore,
-        settings: PretrainSettings,
-        model: Albert,
-        *,
-        is_new: bool,
-        folder: Path,
-        world: World,
-    ) -> Lessons:
-        """Find the directions from vectors of some segments, once for a run; a new model of one width takes all."""
-        path, shape = folder / DIRECTIONS, (teacher.width, model.config.hidden_size)
-        if world.is_first and not path.exists():
-            matrix = np.eye(*shape, dtype=np.float32)
-            if shape[0] != shape[1]:
-                stream = BatchStream(store, example_settings(settings, length=SAMPLE_LENGTH), batch_size=SAMPLE // 8)
-                matrix = _directions(teacher, model, [stream.batch(i) for i in range(8)], store.tokenizer, is_new)
-            with atomic_write(path) as file:
-                np.save(file, matrix)
-        world.wait()
-        matrix = np.load(path, allow_pickle=False)
-        if matrix.shape != shape:
-            raise ModelError(f"{path}: is {matrix.shape}, must be {shape}: this run had another teacher")
-        return cls(teacher, torch.from_numpy(matrix), store.tokenizer, share=settings.teacher.share)
-
-    def taught(self, batch: PretrainingBatch) -> int:
-        """Count the texts of a batch that the teacher reads: the first ones."""
-        return math.ceil(self._share * batch.lengths.size)
-
-    def loss(
-        self, batch: PretrainingBatch, encoded: Encoded, packed: Packed, *, likeness: Tensor | None = None, count: float
-    ) -> tuple[Tensor, Tensor]:
-        """Return how far the student is from the teacher: 1 - cosine, half for means, half for [CLS]; and of likeness.
-
-        `likeness` [B] are logits. Its loss is the cross-entropy above that of saying the teacher's cosine itself.
-        """
-        segments, texts = Segments.of(batch).of_first(self.taught(batch)), self.taught(batch)
-        states = encoded.states[: segments.of_token.size].float()
-        device = states.device
-        vectors = self._teacher.vectors([self._tokenizer.decode(own) for own in segments.pieces])
-        targets = F.normalize(vectors @ self._matrix, dim=-1).to(device)  # [N, H]
-        text = torch.from_numpy(segments.text).to(device)
-        whole = targets.new_zeros(texts, targets.shape[1]).index_add(0, text, targets)
-        shares = 1 / torch.bincount(text, minlength=texts).index_select(0, text)  # each text counts once
-        of_means = ((1 - F.cosine_similarity(segments.sums(states), targets)) * shares).sum()
-        of_class = (1 - F.cosine_similarity(states.index_select(0, packed.starts[:texts]), whole)).sum()
-        loss = (of_means + of_class) / 2 / max(count, 1.0)
-        if likeness is None:
-            return loss, loss.new_zeros(())
-        second = np.flatnonzero(np.diff(segments.text, prepend=-1) == 0)
-        cosines = (vectors[second - 1] * vectors[second]).sum(1).clamp(0, 1).to(device)
-        said = likeness.float().index_select(0, text[second])
-        entropy = F.binary_cross_entropy(cosines, cosines, reduction="sum")
-        of_pairs = F.binary_cross_entropy_with_logits(said, cosines, reduction="sum") - entropy
-        return loss, of_pairs / max(count, 1.0)
-
-
-@torch.no_grad()
-def _directions(
-    teacher: Teacher, model: Albert, batches: Sequence[PretrainingBatch], tokenizer: Tokenizer, is_new: bool
-) -> NDArray[np.float32]:
-    """Find how to turn and cut a teacher's vectors to the width of a student: [D, H]."""
-    divided = [Segments.of(batch) for batch in batches]
-    asked = torch.cat([teacher.vectors([tokenizer.decode(own) for own in part.pieces]) for part in divided])
-    if is_new:
-        _, _, right = torch.linalg.svd(asked, full_matrices=False)  # [min(N, D), D]
-        found = right[: model.config.hidden_size].T
-    else:
-        was, _ = model.training, model.eval()
-        packed = (Packed.from_batch(batch, model.device) for batch in batches)
-        own = [part.sums(model.encoder(one).states.float()).cpu() for part, one in zip(divided, packed, strict=True)]
-        model.train(was)
-        left, _, right = torch.linalg.svd(asked.T @ F.normalize(torch.cat(own), dim=-1), full_matrices=False)
-        found = left @ right
-    matrix = np.zeros((teacher.width, model.config.hidden_size), dtype=np.float32)
-    matrix[:, : found.shape[1]] = found.numpy()
-    return matrix
