@@ -86,7 +86,7 @@ def partial_output(out: Path, fingerprint: str) -> Iterator[Partial]:
     with naming(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab+")
-    with file:
+    with _closed(file, out):
         if take_lock(file.fileno()) is False:
             raise UsageError(f"{out}: another process is writing it: wait for it, or choose another name")
         rows, size, names = _begun(out, fingerprint, path.stat().st_size)
@@ -103,6 +103,16 @@ def partial_output(out: Path, fingerprint: str) -> Iterator[Partial]:
             _appear(path, out)
     if sys.platform == "win32":
         _appear(path, out)
+
+
+@contextmanager
+def _closed(file: IO[bytes], out: Path) -> Iterator[None]:
+    """Close a file at the end: on a full disk that fails once more, for what is still in its buffer."""
+    try:
+        yield
+    finally:
+        with naming(out):
+            file.close()
 
 
 def _appear(path: Path, out: Path) -> None:
