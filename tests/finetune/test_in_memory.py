@@ -69,6 +69,8 @@ def test_what_is_wrong_is_named_without_a_temporary_path(model_folder: Path, tmp
     bad = [*rows(20, seed=0), {"text": None, "label": float("nan")}]
     with pytest.raises(DataError, match=r"^data:21: column 'text' is empty"):
         albert.tune(model_folder, bad, tmp_path / "run", settings=FAST)
+    with pytest.raises(DataError, match=r"^data: has no rows$"):
+        albert.tune(model_folder, [], tmp_path / "run", settings=FAST)
     with pytest.raises(DataError, match=r"^data:1: a str, must be a dict of columns"):
         albert.tune(model_folder, ["a text"], tmp_path / "run", settings=FAST)
     with pytest.raises(DataError, match=r"^data:1: a str, must be a dict of columns"):

@@ -30,7 +30,7 @@ def study() -> None:
 
 @app.command()
 def params(json_: Annotated[bool, typer.Option("--json", help="Print a JSON list of rows.")] = False) -> None:
-    """Count the parameters of Tables 1, 3 and 4 beside the paper's figures."""
+    """Tables 1, 3 and 4: parameters."""
     from albert.study.params import parameter_rows
 
     rows = parameter_rows()
@@ -124,7 +124,8 @@ def _command(name: str, studies: Sequence[Study]) -> Callable[..., None]:
 
 
 for _name, _study in STUDIES.items():
-    app.command(_name, help=f"{_study.question} ({_study.source})")(_command(_name, [_study]))
+    _help = f"{_study.question} ({_study.source})"
+    app.command(_name, help=_help, short_help=_study.source)(_command(_name, [_study]))
 app.command("all", help="All studies, in the order of their importance.")(_command("all", list(STUDIES.values())))
 
 

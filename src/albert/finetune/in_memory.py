@@ -99,6 +99,8 @@ def _as_file(table: Table, path: Path) -> Path | None:
             if not isinstance(row, Mapping):
                 raise DataError(f"{path.stem}:{number}: a {type(row).__name__}, must be a dict of columns")
             file.write(json.dumps({str(name): _plain(value) for name, value in row.items()}) + "\n")
+        if not file.tell():
+            raise DataError(f"{path.stem}: has no rows")
     return path
 
 
