@@ -50,7 +50,7 @@ STRANGERS: dict[str, tuple[str, ...]] = {
 WITHOUT_TORCH = ("errors", "settings", "files", "hardware", "cluster", "batch", "text", "tokenizer", "data")
 ROWS_WITHOUT_TORCH = (
     "rows", "formats", "class_folders", "cells", "column_names", "sample", "detection", "targets", "holdout", "request",
-    "table_check", "check", "conll", "glue_layouts", "recognition",
+    "table_check", "tag_rows", "tag_check", "check", "conll", "glue_layouts", "recognition",
 )  # fmt: skip
 HEAVY = {"torch", "transformers", "safetensors", "tensorflow", "openvino", "onnx", "onnxruntime"}
 
@@ -181,13 +181,17 @@ def test_every_package_that_is_imported_is_declared_and_locked() -> None:
     assert core <= {line.partition("==")[0].lower().replace("_", "-") for line in locked}
 
 
-def test_the_check_of_a_table_loads_no_torch(tmp_path: Path) -> None:
+def test_the_check_of_a_table_and_of_tagged_words_loads_no_torch(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,label\na ship,good\n,bad\na boat,bad\n")
+    (tmp_path / "a.conll").write_text("Ann B-PER\ncame O\n\nBob\n")
+    (tmp_path / "a.jsonl").write_text(
+        '{"tokens": ["Ann", "came"], "tags": ["B-PER", "O"]}\n{"tokens": [], "tags": []}\n'
+    )
     loaded = loaded_by(f"""
 import sys
 from albert.cli import main
-for words in (["{tmp_path}/a.csv"], ["{tmp_path}/none.csv"]):
-    sys.argv = ["albert", "data", "check", *words]
+for words in ("a.csv", "none.csv", "a.conll", "a.conll --task tagging", "a.jsonl"):
+    sys.argv = ["albert", "data", "check", *f"{tmp_path}/{{words}}".split()]
     try:
         main()
     except SystemExit as ended:

@@ -16,6 +16,7 @@ from albert.errors import DataError, UsageError
 from albert.inference.embed import Embed
 from albert.inference.fill import Blank, Fill, Guess, PlainText
 from albert.inference.records import check_output, decide_records, lines_of, output_format, write_records
+from albert.labelled.catalog import read_inputs
 from albert.tasks.candidates import Candidate
 from albert.tasks.choice import Choice, ChoiceExample, Chosen
 from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
@@ -86,6 +87,25 @@ def test_a_stream_is_decided_as_it_comes_with_each_input_beside_its_decision(wor
     assert next(records) == {"text": "a", "value": 97.0}
     assert taken == ["a", "b"]
     assert [record["text"] for record in records] == ["b", "c", "d"]
+
+
+def test_columns_that_were_read_as_one_text_are_not_written_again_as_one(
+    word_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    path = tmp_path / "news.jsonl"
+    path.write_text('{"nr": 7, "title": "A ship", "body": "came in"}\n{"nr": 8, "title": "", "body": ""}\n')
+    examples = read_inputs(Regression(), path, {"text": "title,body"})
+
+    class Lengths:
+        tokenizer = word_tokenizer
+
+        def predict_encoded(self, task: Any, given: Iterator[tuple[TextExample, Any]]) -> Iterator[Number]:
+            return (Number(float(len(one.text))) for one, _ in given)
+
+    assert list(decide_records(Lengths(), Regression(), examples)) == [  # type: ignore[arg-type]
+        {"nr": 7, "title": "A ship", "body": "came in", "value": 14.0, "warning": None},
+        {"nr": 8, "title": "", "body": "", "value": 0.0, "warning": "empty text"},
+    ]
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.json", "out.csv", "out.tsv"])

@@ -60,6 +60,12 @@ def table(count: int = 20, **columns: Any) -> list[Row]:
             {"tokens": "tokens", "tags": "ner_tags"},
         ),
         (
+            {"nr": int, "etiquettes": [["O", "B-X"], ["O"]], "mots": lambda i: ["le", f"chat{i}"][i % 2 :]},
+            "tagging",
+            {"tokens": "mots", "tags": "etiquettes"},
+        ),
+        ({"nr": str, "body_text": text, "kind": ["a", "b"]}, "classification", {"text": "body_text", "label": "kind"}),
+        (
             {"article": text, "question": text, "options": [["a", "b"]], "answer": ["A"]},
             "choice",
             {"question": "question", "choices": "options", "context": "article", "label": "answer"},
@@ -103,6 +109,14 @@ def test_what_can_be_read_in_two_ways_or_none_is_refused_with_the_option_to_give
 ) -> None:
     with pytest.raises(DataError, match=message):
         detect(table(**columns), "t.csv", columns=told)
+
+
+def test_only_tables_are_told_to_have_a_header() -> None:
+    row = Row({"words": ["a"], "more": ["b", "c"], "count": 3}, Path("t.jsonl"), 1)
+    with pytest.raises(
+        DataError, match=r"no column of text among 'words', 'more', 'count': name the right one \(--columns text"
+    ):
+        detect([row], "t.jsonl")
 
 
 def test_what_a_user_says_holds() -> None:

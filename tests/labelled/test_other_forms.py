@@ -79,6 +79,7 @@ def test_a_folder_a_class_is_classification_and_its_train_and_test_are_found(tmp
     assert (opened.name, sizes(opened)) == ("classification", (18, 2, 8))
     assert opened.task.labels == ("neg", "pos")  # type: ignore[attr-defined]
     assert any("one folder per class: neg, pos; left out" in note and "unsup" in note for note in opened.notes)
+    assert not any("by its name" in note or "'label'" in note for note in opened.notes), "there are no columns"
     assert {Path(example.place.rpartition(":")[0]).parent.name for example in opened.splits.train} == {"neg", "pos"}
     alone = open_data(DataRequest(tmp_path / "aclImdb" / "train"))
     write(tmp_path / "aclImdb" / "train" / "neg" / "0_7.txt", "another text")

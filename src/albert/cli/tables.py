@@ -70,7 +70,8 @@ def labelled_text(facts: dict[str, Any]) -> str:
             f"deviation {numbers['deviation']:.3g}"
         )
     several = facts["task"] == "multi-label" and isinstance(rows, int)  # shares are of the rows, not of the labels
-    lines += _classes_text(facts["classes"], total=rows if several else sum(facts["classes"].values()))
+    total = rows if several else sum(facts["classes"].values())
+    lines += _classes_text(facts["classes"], total=total, name="tags" if facts["task"] == "tagging" else "classes")
     lines += [f"note: {warning}" for warning in facts["warnings"]]
     lines += [f"problem: {problem}" for problem in facts["problems"]]
     if facts["num_problems"] > len(facts["problems"]):
@@ -82,13 +83,13 @@ def _splits_text(rows: dict[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in rows.items())
 
 
-def _classes_text(classes: dict[str, int], *, total: int) -> list[str]:
+def _classes_text(classes: dict[str, int], *, total: int, name: str) -> list[str]:
     if not total or not classes:
         return []
-    lines = [f"classes: {len(classes):,}"]
+    lines = [f"{name}: {len(classes):,}"]
     shown = list(classes.items())[:CLASSES]
     width = min(NAME, max(len(label) for label, _ in shown))
     for label, count in shown:
-        name = label if len(label) <= NAME else label[: NAME - 1] + "…"
-        lines.append(f"  {name:{width}} {count:>9,}  {count / total:.1%}")
+        short = label if len(label) <= NAME else label[: NAME - 1] + "…"
+        lines.append(f"  {short:{width}} {count:>9,}  {count / total:.1%}")
     return [*lines, *([f"  … and {len(classes) - CLASSES:,} more"] if len(classes) > CLASSES else [])]

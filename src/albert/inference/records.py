@@ -54,7 +54,8 @@ def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples:
         record = task.record(example, decision)
         warned = _warned(record, read, unread)
         if example.place:
-            yield _beside(example.others, record | warned)
+            own = {name: value for name, value in record.items() if name not in example.joined}
+            yield _beside(example.others, own | warned)
         else:
             yield record | (warned if unread else {})
 

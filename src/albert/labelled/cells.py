@@ -45,6 +45,11 @@ def other_columns(row: Row, *read: str | None) -> dict[str, Any]:
     return {name: value for name, value in row.values.items() if name not in read}
 
 
+def joined_roles(row: Row, columns: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the roles that several columns play together: `other_columns` has each of those, so they are kept."""
+    return tuple(role for role, name in columns.items() if name not in row.values and "," in name)
+
+
 def has_columns(row: Row, name: str) -> bool:
     """Tell whether a row has a column, or all of several (`title,body`)."""
     return name in row.values or ("," in name and all(part in row.values for part in name.split(",")))

@@ -1,7 +1,7 @@
 """The check of labelled data, whatever its form: every row that breaks a rule, not only the first.
 
-Tables of texts are checked row by row (table_check.py); GLUE, SQuAD, RACE, CoNLL and other tables by opening them as
-training does, with every problem noted and passed over.
+Tables of texts and tagged words are checked row by row (table_check.py, tag_check.py); GLUE, SQuAD, RACE and other
+tables by opening them as training does, with every problem noted and passed over.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from albert.labelled.recognition import recognise
 from albert.labelled.request import DataRequest, Opened, with_parts
 from albert.labelled.rows import read_rows, require_format, sample_rows
 from albert.labelled.table_check import PROBLEMS, TableCheck, check_table, shared_rows
+from albert.labelled.tag_check import check_tags
 from albert.labelled.targets import KINDS
+
+TAGGING = "tagging"
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,13 @@ def check_labelled(request: DataRequest) -> list[TableCheck | OpenedCheck]:
     task = _official_name(request.task) if request.task else recognise(request.data)
     if task is None:
         require_format(request.data)
+    if task == TAGGING:
+        return [*check_tags(replace(request, task=task))]
     if task not in (None, *KINDS):
         return [_check_opened(replace(request, task=task))]
     found = detect(sample_rows(request.data, DETECT_ROWS), request.data, columns=request.columns, task=task)
+    if found.task == TAGGING:
+        return [*check_tags(replace(request, task=found.task, found=found))]
     if found.task not in KINDS:
         return [_check_opened(replace(request, task=found.task, found=found))]
     train = check_table(request.data, found, divided=request.dev is None)
@@ -63,7 +70,7 @@ def check_labelled(request: DataRequest) -> list[TableCheck | OpenedCheck]:
 
 
 def _official_name(name: str) -> str:
-    if name in KINDS:
+    if name in (TAGGING, *KINDS):
         return name
     from albert.labelled.catalog import official_name  # loads torch
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from albert.errors import DataError, UsageError, did_you_mean
 from albert.labelled.cells import SEPARATORS, has_columns
+from albert.labelled.class_folders import class_notes
 from albert.labelled.column_names import (
     ANSWERS,
     CHOICES,
@@ -65,7 +66,9 @@ def detect(
     if task in _FORMS:
         raise DataError(f"{path}: columns {table.shown} are not what {task} needs: {_NEEDS[task]}")
     check_roles(table.told, task or "classification")
-    return _texts(table, task)
+    texts = _texts(table, task)
+    notes = class_notes(Path(path))  # of folders and files, which have no columns to give reasons for
+    return replace(texts, reasons=tuple(notes)) if notes else texts
 
 
 def check_roles(columns: Mapping[str, str], task: str) -> None:
@@ -122,7 +125,12 @@ def question_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
 
 def _tagging(table: Sample) -> dict[str, str] | None:
     tokens, tags = table.told.get("tokens") or table.called(TOKENS), table.told.get("tags") or table.called(TAGS)
-    return {"tokens": tokens, "tags": tags} if tokens and tags and tokens != tags else None
+    if tokens and tags and tokens != tags:
+        return {"tokens": tokens, "tags": tags}
+    if table.told or any(map(table.is_text, table.names)):
+        return None
+    pair = table.parallel_lists()  # under names of any language
+    return {"tokens": pair[0], "tags": pair[1]} if pair else None
 
 
 def _choice(table: Sample) -> dict[str, str] | None:
@@ -185,7 +193,9 @@ def _texts(table: Sample, task: str | None) -> Detected:
     return Detected(kind, columns | {"label": label}, (why_kind, *why_text, why_label))
 
 
-_HEADER = "the first line must be a header with the columns' names; name the right one"
+def _header(table: Sample) -> str:
+    rule = "the first line must be a header with the columns' names; " if table.in_table else ""
+    return f"{rule}name the right one"
 
 
 def _unlabelled(table: Sample) -> str:
@@ -198,7 +208,7 @@ def _unlabelled(table: Sample) -> str:
         return (
             "texts alone can't be learned from; where they are CoNLL, a word and its tag per line, say --task tagging"
         )
-    return f"{_HEADER} (--columns label=NAME)"
+    return f"{_header(table)} (--columns label=NAME)"
 
 
 def _label_column(table: Sample, task: str | None) -> tuple[str | None, str]:
@@ -219,6 +229,8 @@ def _label_column(table: Sample, task: str | None) -> tuple[str | None, str]:
     candidates = [
         name for name in others if table.is_number(name) or (table.is_class(name) and not table.is_date(name))
     ]
+    if len(candidates) > 1:
+        candidates = [name for name in candidates if not table.numbers_rows(name)] or candidates
     if len(candidates) > 1:
         raise DataError(
             f"{table.path}: {' or '.join(map(repr, candidates))} may be the label: say which (--columns label=NAME)"
@@ -264,7 +276,7 @@ def _text_columns(table: Sample, *, label: str | None) -> tuple[dict[str, str], 
             f"pair={texts[1]} to compare two"
         )
     if not texts:
-        raise DataError(f"{table.path}: no column of text among {table.shown}: {_HEADER} (--columns text=NAME)")
+        raise DataError(f"{table.path}: no column of text among {table.shown}: {_header(table)} (--columns text=NAME)")
     return {"text": texts[0]}, [
         f"text = {texts[0]!r}: the only column of text",
         *table.left_out({"text": texts[0]}, label),

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from itertools import pairwise
 from typing import Any
 
 from albert.errors import DataError, UsageError, did_you_mean
@@ -102,6 +103,26 @@ class Sample:
         """Tell whether a column holds days or times, as text or as Parquet has them."""
         values = self.values(name)
         return bool(values) and all(isinstance(value, date) or DATE.match(str(value)) for value in values)
+
+    def numbers_rows(self, name: str) -> bool:
+        """Tell whether a column holds whole numbers that only grow from row to row: ids, not labels."""
+        numbers = [as_number(value) for value in self.values(name)]
+        whole = [number for number in numbers if number is not None and number == math.trunc(number)]
+        return len(whole) == len(numbers) > 2 and all(one < next_ for one, next_ in pairwise(whole))
+
+    def parallel_lists(self) -> tuple[str, str] | None:
+        """Find two columns of lists of strings that are equally long in every row; the second repeats its items most.
+
+        Tokens and their tags are such columns.
+        """
+        lists = [name for name in self.names if self.is_list(name)]
+        if len(lists) != 2 or any(len({len(row.values.get(name) or ()) for name in lists}) > 1 for row in self.rows):
+            return None
+        items = {name: [item for value in self.values(name) for item in value] for name in lists}
+        if not all(isinstance(item, str) for name in lists for item in items[name]):
+            return None
+        tokens, tags = sorted(lists, key=lambda name: -len(set(items[name])))
+        return (tokens, tags) if len(set(items[tokens])) > len(set(items[tags])) else None
 
     def is_flag(self, name: str) -> bool:
         """Tell whether a column says yes or no."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -33,6 +34,12 @@ class Lengths:
     median: float
     percentile_95: float
     longest: int
+
+    @classmethod
+    def of(cls, counts: Sequence[int]) -> Self:
+        """Sum up the lengths of rows."""
+        words = np.array(counts)
+        return cls(float(words.mean()), float(np.median(words)), float(np.percentile(words, 95)), int(words.max()))
 
 
 @dataclass
@@ -86,12 +93,9 @@ def check_table(
     if not rows and not check.problems:
         check.add_problem(f"{path}: no rows: there must be at least one below the header")
     if good:
-        words = np.array([sum(len(text.split()) for text in texts) for _, texts, _ in good])
-        check.lengths = Lengths(
-            float(words.mean()), float(np.median(words)), float(np.percentile(words, 95)), int(words.max())
-        )
+        check.lengths = Lengths.of([sum(len(text.split()) for text in texts) for _, texts, _ in good])
         check.warnings += quoting_notes(path, (text for _, texts, _ in good for text in texts))
-        _check_copies(check, good)
+        note_copies(check, [(row, content_key(*texts), target) for row, texts, target in good])
         if divided and not check.problems:
             _check_division(check, good)
     if targets and good:
@@ -119,8 +123,9 @@ def _check_division(check: TableCheck, good: Sequence[tuple[Row, tuple[str, ...]
         check.add_problem(f"{check.path}: {problem}")
 
 
-def _check_copies(check: TableCheck, good: Sequence[tuple[Row, tuple[str, ...], Target | None]]) -> None:
-    found = copies([content_key(*texts) for _, texts, _ in good])
+def note_copies(check: TableCheck, good: Sequence[tuple[Row, str, Target | None]]) -> None:
+    """Note rows that repeat another's text, given the key of each, and those that have another label there."""
+    found = copies([key for _, key, _ in good])
     conflicts = [copy for copy in found if good[copy.place][2] != good[copy.earlier][2]]
     check.num_copies, check.num_conflicts = len(found), len(conflicts)
     if found:
@@ -170,6 +175,11 @@ def shared_rows(train: Path, dev: Path, columns: Mapping[str, str]) -> list[str]
     found = [
         (row.place, places[key]) for row in read_rows(dev, on_bad=_ignore) if (key := _key(row, columns)) in places
     ]
+    return note_shared(found, train)
+
+
+def note_shared(found: Sequence[tuple[str, str]], train: Path) -> list[str]:
+    """Say which rows are in the training file too, given the places of each and of its copy."""
     if not found:
         return []
     return [f"{_rows(len(found), 'is', 'are')} in {train} too, the first: {found[0][0]} is {found[0][1]}"]

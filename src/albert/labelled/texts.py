@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from albert.errors import DataError
-from albert.labelled.cells import other_columns, text_cell
-from albert.labelled.class_folders import class_notes
+from albert.labelled.cells import joined_roles, other_columns, text_cell
 from albert.labelled.detection import DETECT_ROWS, detect, find_columns
 from albert.labelled.holdout import balanced_weights, content_key
 from albert.labelled.request import DataRequest, Opened, sift_rows
@@ -95,7 +94,7 @@ def open_texts(request: DataRequest, task: AnyTask | None, *, fixed: TextTask | 
             )
         opened = replace(opened, task=opened.task.fitted(opened.splits.train))
     quoted = quoting_notes(table.path, (example.text for example in opened.splits.train))
-    return replace(opened, notes=[*class_notes(request.data), *found.reasons, *opened.notes, *quoted])
+    return replace(opened, notes=[*found.reasons, *opened.notes, *quoted])
 
 
 def _start(kind: str, request: DataRequest) -> TextTask:
@@ -205,4 +204,4 @@ def read_texts(task: AnyTask, path: Path, columns: Mapping[str, str], report: Re
         if found is None:
             found = find_columns(row, columns)
         others = other_columns(row, found["text"], found.get("pair"))
-        yield replace(_example(row, found, None), others=others)
+        yield replace(_example(row, found, None), others=others, joined=joined_roles(row, found))
