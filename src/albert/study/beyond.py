@@ -20,7 +20,7 @@ RECIPE = Study(
         Row("no short texts first", {"grow.length": []}),
         Row("no overlap", {"data.overlap": 0.0}),
         Row("15% masked, not 25%", {"data.mask_prob": 0.15}),
-        Row("AdamW, not LAMB", {"optimizer.name": "adamw"}),
+        Row("LAMB, not Muon", {"optimizer.name": "lamb"}),
     ),
     findings=(
         Finding("Words that start from PPMI help (docs/lab_log.md)", FULL, "better", "words not from PPMI"),
@@ -30,7 +30,7 @@ RECIPE = Study(
         Finding("Short texts first help (docs/lab_log.md)", FULL, "better", "no short texts first"),
         Finding("Overlap helps to compare texts (docs/lab_log.md)", FULL, "better", "no overlap", ("mnli",)),
         Finding("25% masked are better in a short run (docs/lab_log.md)", FULL, "better", "15% masked, not 25%"),
-        Finding("LAMB is better in a short run (docs/lab_log.md)", FULL, "better", "AdamW, not LAMB"),
+        Finding("Muon is better in a short run (docs/lab_log.md)", FULL, "better", "LAMB, not Muon"),
     ),
 )
 

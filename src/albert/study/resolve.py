@@ -23,8 +23,8 @@ from albert.pretrain.settings import PretrainSettings
 from albert.settings import flatten, read_settings
 from albert.study.tables import Of, Row, Study
 
-# What the tables have in common: the recipe `laptop` without its model and without growing depth, which only an
-# all-shared model can do. The rate is `auto`, which knows the width.
+# What the tables have in common: the recipe `laptop` with Muon, without its model and without growing depth, which only
+# an all-shared model can do. The rate is `auto`, which knows the width.
 BASE: dict[str, Any] = {
     "model_init.positions": "sinusoidal",
     "model_init.words": "ppmi",
@@ -32,7 +32,7 @@ BASE: dict[str, Any] = {
     "data.max_length": 128,
     "data.mask_prob": 0.25,
     "grow.length": [[0.0, 16], [0.1, 32], [0.25, 64], [0.45, 128]],
-    "optimizer.name": "lamb",
+    "optimizer.name": "muon",
     "train.steps": 2_000,
     "train.batch_size": 16,
     "evaluation.examples": 2_000,
