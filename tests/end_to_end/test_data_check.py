@@ -126,6 +126,15 @@ def test_warnings_of_rare_classes_one_class_only_and_quotes_in_tsv(check: Run) -
     assert "1 different label in 2 rows" in out
 
 
+def test_tagged_words_show_their_tags_and_a_warning_is_called_one(check: Run) -> None:
+    Path("words.conll").write_text("".join(f"Ann{i} Q-PER\ncame O\n\n" for i in range(12)))
+    code, out, _ = check("words.conll")
+    assert code == 0
+    assert "12 rows\ntask: tagging\nwords per row: median 2" in out
+    assert "tags: 2\n  O            12  50.0%\n" in out
+    assert "\nwarning: 'Q-PER' looks like a tag of spans" in out
+
+
 def test_a_folder_of_glue_says_its_rows(check: Run, real_data: Path) -> None:
     code, out, _ = check(str(real_data / "glue" / "WNLI"), "--json")
     facts = json.loads(out)["checks"][0]

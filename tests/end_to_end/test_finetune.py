@@ -47,7 +47,8 @@ def test_a_table_becomes_a_model_and_one_json_document(table: Path, model_folder
 
 
 def test_a_dry_run_shows_what_was_found_and_writes_nothing(table: Path, model_folder: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, command(table, model_folder, tmp_path / "run", "--dry-run"))
+    more = ("--dry-run", "--test", str(table), "--set", "optimizer.warmup_steps=1")
+    done = CliRunner().invoke(app, command(table, model_folder, tmp_path / "run", *more))
     assert done.exit_code == 0, done.output
     for words in (
         "classification",
@@ -56,6 +57,9 @@ def test_a_dry_run_shows_what_was_found_and_writes_nothing(table: Path, model_fo
         "baseline that reads no text",
         "a new head",
         ", 1 seed\n",
+        "training examples; 16 of dev, 160 of test\n",
+        "after 1 step of warm-up\n",
+        "\nwarning        144 of 160 rows of test are in the training data too",
     ):
         assert words in done.stdout
     assert not (tmp_path / "run").exists()

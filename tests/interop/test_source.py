@@ -79,7 +79,7 @@ def test_given_files_override_those_beside_the_weights(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "path", "error", "message"),
     [
-        ((), "none", ModelError, "no such file, folder or checkpoint prefix"),
+        ((), "none", ModelError, "no such file, folder or checkpoint prefix: check the path"),
         ((), "", ModelError, r"no pytorch_model\.bin, no TensorFlow checkpoint"),
         (("albert_base_v2.tar.gz",), "albert_base_v2.tar.gz", UsageError, "unpack it first"),
         (("model.safetensors",), "", UsageError, r"already has a model\.safetensors"),

@@ -120,7 +120,9 @@ def test_a_list_of_objects_and_lines_of_them_under_the_name_json_are_rows(tmp_pa
 def test_fasttext_files_have_one_label_or_several(tmp_path: Path) -> None:
     one = write(tmp_path / "one.txt", "".join(f"__label__{row['label']} {row['text']}\n" for row in ROWS))
     assert next(iter(read_rows(one))).values == {"text": ROWS[0]["text"], "label": "bad"}
-    assert open_data(DataRequest(one)).name == "classification"
+    opened = open_data(DataRequest(one))
+    assert (opened.name, opened.notes[0]) == ("classification", "fastText: every line begins with its label")
+    assert not any("by its name" in note for note in opened.notes), "there are no columns"
     many = write(tmp_path / "many.txt", "".join(f"__label__a __label__{i % 3} {ROWS[i]['text']}\n" for i in range(20)))
     opened = open_data(DataRequest(many))
     assert (opened.name, opened.task.labels) == ("multi-label", ("0", "1", "2", "a"))  # type: ignore[attr-defined]
@@ -173,7 +175,7 @@ def test_a_tag_with_an_unknown_position_is_warned_of(tmp_path: Path) -> None:
     plain = open_data(DataRequest(write(tmp_path / "b.conll", CONLL))).notes
     assert not any("warning" in note for note in plain)
     other = open_data(DataRequest(write(tmp_path / "c.conll", CONLL.replace("B-ORG", "B_ORG")))).notes
-    assert any("'B_ORG' look like tags of spans, which are written B-NAME, I-NAME" in note for note in other)
+    assert any("'B_ORG' looks like a tag of spans, which are written B-NAME, I-NAME" in note for note in other)
     tags = ["Q-PER", "Q-ORG", "I-PER", "I-ORG", "O"]  # half of them, everywhere
     odd = write(tmp_path / "d.conll", "".join(f"{tag}{i} {tag}\n\n" for i in range(8) for tag in tags))
     assert any("'Q-ORG', 'Q-PER' look like tags of spans" in note for note in open_data(DataRequest(odd)).notes)

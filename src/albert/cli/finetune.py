@@ -137,20 +137,23 @@ def _words(progress: Progress) -> str:
 
 def _plan_text(plan: FinetunePlan) -> str:
     labels = f", {len(plan.labels)} labels: {', '.join(plan.labels[:8])}{' …' if len(plan.labels) > 8 else ''}"
-    dev = ", ".join(f"{count:,} of {name}" for name, count in plan.dev_examples.items())
+    sets = [f"{count:,} of {name}" for some in (plan.dev_examples, plan.test_examples) for name, count in some.items()]
     lines = [
         f"task           {plan.task} ({plan.kind}{labels if plan.labels else ''})",
-        f"data           {plan.train_examples:,} training examples; {dev}",
+        f"data           {plan.train_examples:,} training examples; {', '.join(sets)}",
         f"sequences      {plan.sequences:,} of {plan.mean_length:.0f} tokens on average, {plan.max_length} at most",
         f"parameters     {plan.parameters:,}, {plan.trainable:,} of them trained",
         f"steps          {plan.steps:,} of {plan.batch_size} ({plan.epochs:.1f} epochs), dev every {plan.eval_every:,}",
-        f"learning rate  {plan.peak_rate:.3g} after {plan.warmup_steps:,} steps of warm-up",
+        f"learning rate  {plan.peak_rate:.3g} after {number_of(plan.warmup_steps, 'step')} of warm-up",
         f"to beat        {plan.score.replace('_', ' ')} {_to_beat(plan)}",
         f"memory         about {plan.training_bytes / 1e9:.2f} GB",
         f"time           about {duration(plan.seconds)} on this machine ({plan.device}), "
         + number_of(plan.seeds, "seed"),
     ]
-    return "\n".join([*lines, *(f"note           {note}" for note in plan.notes)])
+    for note in plan.notes:
+        kind = "warning" if note.startswith("warning: ") else "note"
+        lines.append(f"{kind:<15}{note.removeprefix('warning: ')}")
+    return "\n".join(lines)
 
 
 def _result_text(result: Finetuned) -> str:

@@ -12,6 +12,7 @@ import typer
 
 from albert.cli.processes import PROCESSES_HELP, run_in_processes
 from albert.cli.progress import Line, duration, progress_line
+from albert.cli.stores import number_of
 from albert.recipes import locate_recipe, shipped_recipes
 from albert.train.launch import is_first_process
 
@@ -139,7 +140,7 @@ def _plan_text(plan: Plan) -> str:
     lines = [
         f"parameters     {plan.parameters:,}",
         f"steps          {plan.steps:,} ({plan.epochs:.2f} epochs) of {tokens}",
-        f"learning rate  {plan.peak_rate:.3g} after {plan.warmup_steps:,} steps of warm-up",
+        f"learning rate  {plan.peak_rate:.3g} after {number_of(plan.warmup_steps, 'step')} of warm-up",
         f"memory         about {plan.training_bytes / 1e9:.2f} GB per process",
         f"device         {plan.device}, {plan.processes} process{'' if plan.processes == 1 else 'es'}",
     ]

@@ -72,7 +72,7 @@ def labelled_text(facts: dict[str, Any]) -> str:
     several = facts["task"] == "multi-label" and isinstance(rows, int)  # shares are of the rows, not of the labels
     total = rows if several else sum(facts["classes"].values())
     lines += _classes_text(facts["classes"], total=total, name="tags" if facts["task"] == "tagging" else "classes")
-    lines += [f"note: {warning}" for warning in facts["warnings"]]
+    lines += [text if text.startswith("warning: ") else f"note: {text}" for text in facts["warnings"]]
     lines += [f"problem: {problem}" for problem in facts["problems"]]
     if facts["num_problems"] > len(facts["problems"]):
         lines.append(f"… and {facts['num_problems'] - len(facts['problems']):,} more problems")

@@ -27,6 +27,7 @@ class FinetunePlan:
     labels: list[str]
     train_examples: int
     dev_examples: dict[str, int]
+    test_examples: dict[str, int]
     sequences: int  # of the training examples
     mean_length: float
     max_length: int
@@ -71,6 +72,7 @@ def make_plan(prepared: Prepared, *, seeds: int, world: World) -> FinetunePlan:
         labels=list(getattr(task, "labels", ())),
         train_examples=items.examples,
         dev_examples=dev,
+        test_examples={name: len(rows) for name, rows in prepared.test.items()},
         sequences=items.sequences,
         mean_length=items.tokens / items.sequences,
         max_length=task.max_length,

@@ -39,7 +39,7 @@ class Embed:
             if self.empty_width is not None:
                 return []
             where = f"{example.place}: " if example.place else ""
-            raise DataError(f"{where}the text is empty, and nothing has no vector: fill it in or leave it out")
+            raise DataError(f"{where}the text is empty, so it has no vector: fill it in or leave it out")
         return self.windows(tokenizer.encode(example.text), tokenizer)
 
     def windows(self, ids: Sequence[int], tokenizer: Tokenizer) -> list[Feature]:

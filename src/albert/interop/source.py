@@ -63,7 +63,7 @@ def _weights(path: Path) -> tuple[Kind, Path]:
     if path.with_name(f"{path.name}.index").is_file():
         return "tensorflow", path
     if not path.is_file():
-        raise ModelError(f"{path}: no such file, folder or checkpoint prefix")
+        raise ModelError(f"{path}: no such file, folder or checkpoint prefix: check the path")
     if path.suffix in (".bin", ".pt", ".pth"):
         return "pickle", path
     hint = ": unpack it first" if path.suffix in (".gz", ".tgz", ".zip", ".tar") else ""

@@ -67,7 +67,7 @@ def detect(
         raise DataError(f"{path}: columns {table.shown} are not what {task} needs: {_NEEDS[task]}")
     check_roles(table.told, task or "classification")
     texts = _texts(table, task)
-    notes = class_notes(Path(path))  # of folders and files, which have no columns to give reasons for
+    notes = [*class_notes(Path(path)), *table.fasttext_notes()]  # of data that has no columns to give reasons for
     return replace(texts, reasons=tuple(notes)) if notes else texts
 
 

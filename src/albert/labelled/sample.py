@@ -61,6 +61,11 @@ class Sample:
         every = ",".join(name for name in self.names if name in (*texts, found["text"]))
         return [f"left out: {', '.join(map(repr, texts))} (--columns text={every} reads them as one text)"]
 
+    def fasttext_notes(self) -> list[str]:
+        """Say that the rows are fastText's lines, where they are: no other .txt has labels."""
+        is_lines = source_of(self.rows[0].path, ("txt",)) is not None and "label" in self.names
+        return ["fastText: every line begins with its label"] if is_lines else []
+
     def is_headless(self, label: str | None = None) -> bool:
         """Tell whether the names of the columns look like a row: a number, a long text, a label that is also below."""
         if not self.in_table or (label is not None and label not in self.names):

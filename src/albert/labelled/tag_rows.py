@@ -90,8 +90,9 @@ def _odd_tags(labels: Sequence[str]) -> list[str]:
     odd = [tag for tag in inside if not has_spans([tag])]
     other = [tag for tag in odd if OTHER_SPELLING.fullmatch(tag)]
     if other and len(other) >= len(inside) / 2:
+        alike = "looks like a tag" if len(other) == 1 else "look like tags"
         return [
-            f"warning: {', '.join(map(repr, other[:4]))}{', …' if len(other) > 4 else ''} look like tags of spans, "
+            f"warning: {', '.join(map(repr, other[:4]))}{', …' if len(other) > 4 else ''} {alike} of spans, "
             "which are written B-NAME, I-NAME: as they are, words are scored, not spans"
         ]
     if not odd or len(odd) >= len(inside) / 2:

@@ -112,7 +112,7 @@ def _ids(served: Served, given: str | list[int], number: int) -> Sequence[int]:
     tokenizer = served.tokenizer
     if isinstance(given, str):
         if not given.strip():
-            raise empty(f"inputs[{number}] is empty, and nothing has no vector: leave it out")
+            raise empty(f"inputs[{number}] is empty, so it has no vector: leave it out")
         return tokenizer.encode(given)
     if wrong := next((one for one in given if not 0 <= one < tokenizer.vocab_size), None):
         raise untokenizable(f"inputs[{number}]: token id {wrong}: must be from 0 to {tokenizer.vocab_size - 1}")
