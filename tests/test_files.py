@@ -274,6 +274,18 @@ class TestAtomicFolder:
             pass
         assert names(tmp_path) == []
 
+    def test_a_full_disk_at_a_file_of_the_folder_is_named_without_the_temporary_name(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(os, "fsync", full_disk)
+        with (
+            pytest.raises(ResourceError, match=f"^{tmp_path}/model/a.json: no space left"),
+            atomic_folder(tmp_path / "model") as temporary,
+            atomic_write(temporary / "a.json") as file,
+        ):
+            file.write(b"1")
+        assert names(tmp_path) == []
+
     def test_a_link_to_a_folder_keeps_pointing_at_it(self, tmp_path: Path) -> None:
         (tmp_path / "v1").mkdir()
         (tmp_path / "latest").symlink_to("v1")

@@ -114,6 +114,8 @@ def _temporary_sibling(path: Path) -> Iterator[Path]:
         _remove(temporary)
         if isinstance(error, OSError) and _is_about(error, path) and (named := resource_error(error, path)):
             raise named from error
+        if isinstance(error, AlbertError) and str(temporary) in str(error):  # of a file in it: nobody knows that name
+            raise type(error)(str(error).replace(str(temporary), str(path))) from error
         raise
 
 
