@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable
 
 import pytest
+from typer.testing import CliRunner
 
+from albert.cli import app
 from albert.model.accounting import count_parameters
 from albert.study.catalog import STUDIES
 from albert.study.resolve import Request, Run, resolve
@@ -106,3 +108,10 @@ def test_the_paper_s_scores_are_numbers() -> None:
     for study in STUDIES.values():
         for row in study.rows:
             assert all(re.match(r"~?\d", value) for value in row.paper.values()), row.name
+
+
+def test_the_help_asks_the_whole_question_of_every_study() -> None:
+    shown = CliRunner().invoke(app, ["study", "--help"])
+    words = " ".join(shown.stdout.split())
+    for study in STUDIES.values():
+        assert f"{study.name} {study.question} ({study.source})" in words

@@ -125,7 +125,7 @@ def _command(name: str, studies: Sequence[Study]) -> Callable[..., None]:
 
 for _name, _study in STUDIES.items():
     _help = f"{_study.question} ({_study.source})"
-    app.command(_name, help=_help, short_help=_study.source)(_command(_name, [_study]))
+    app.command(_name, help=_help, short_help=_help)(_command(_name, [_study]))
 app.command("all", help="All studies, in the order of their importance.")(_command("all", list(STUDIES.values())))
 
 
