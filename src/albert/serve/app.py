@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 import albert
+from albert.hardware import release_memory
 from albert.serve.answers import add_handlers
 from albert.serve.batching import Batcher
 from albert.serve.bodies import ErrorResponse
@@ -34,6 +35,7 @@ from albert.serve.settings import ServeSettings
 from albert.serve.short_way import BodyRoute, ShortWay
 from albert.serve.task_routes import add_task_routes
 
+RELEASE_SECONDS = 10.0  # between two times that freed memory is given back
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse, "description": text}
     for status, text in (
@@ -59,18 +61,26 @@ def new_service(settings: ServeSettings, models: Models) -> Service:
     return Service(settings, models, batcher, metrics, ThreadPoolExecutor(1, thread_name_prefix="texts"))
 
 
+async def _release() -> None:
+    """Give memory back, again and again."""
+    while True:
+        await asyncio.sleep(RELEASE_SECONDS)
+        await asyncio.to_thread(release_memory)
+
+
 def build_app(service: Service) -> ASGIApp:
     """Build the application around its service, which starts and stops with it."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.batcher.start()
-        watching = asyncio.create_task(watch(service)) if service.settings.reload else None
+        beside = [asyncio.create_task(_release())]
+        beside += [asyncio.create_task(watch(service))] if service.settings.reload else []
         try:
             yield
         finally:
-            if watching is not None:
-                watching.cancel()
+            for one in beside:
+                one.cancel()
             await service.batcher.stop()
             service.threads.shutdown(wait=False)
 
