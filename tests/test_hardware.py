@@ -259,3 +259,23 @@ print(int(kept), faults() - before)
     if not kept:
         pytest.skip("no glibc")
     assert pages < 1_000
+
+
+def test_freed_memory_between_arrays_in_use_is_given_back() -> None:
+    """Free every other of many arrays, and measure the process before and after."""
+    program = """
+from pathlib import Path
+from albert.hardware import release_memory
+pages = lambda: int(Path("/proc/self/statm").read_text().split()[1])
+arrays = [bytearray(b"x") * 65536 for _ in range(1000)]
+del arrays[::2]
+before = pages()
+print(int(release_memory()), before - pages())
+"""
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("no /proc")
+    child = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    released, pages = map(int, child.stdout.split())
+    if not released:
+        pytest.skip("no glibc")
+    assert pages > 4_000

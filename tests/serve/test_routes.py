@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import albert
-from servers import Running
+from servers import Running, serving
 
 A, B = "The old harbour was quiet.", "Nobody had seen such a winter in forty years."
 LONG = "the small grey ship came in from the north " * 30
@@ -50,6 +53,31 @@ def test_truncate_cuts_refuses_or_reads_in_windows_and_is_marked(server: Running
     tuned = server.ask("POST", "/models/alike/embed", {"inputs": LONG})
     assert tuned.headers["x-truncated"] == "1"
     assert close(tuned.body, albert.load(folders["alike"]).embed([LONG], normalize=True))
+
+
+def test_a_model_that_reads_all_of_a_long_text_marks_it_only_when_it_is_cut(
+    folders: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "pages"
+    shutil.copytree(folders["film"], folder)
+    told = json.loads((folder / "task.json").read_text())
+    (folder / "task.json").write_text(json.dumps(told | {"long": "mean"}))
+    truth = albert.load(folder).classify(LONG).probabilities
+    with serving({"pages": str(folder)}) as server:
+        said = {cut: server.ask("POST", "/predict", {"inputs": LONG, "truncate": cut}) for cut in (None, True, False)}
+    assert {one["label"]: one["score"] for one in said[None].body} == pytest.approx(truth, abs=1e-5)
+    first = albert.load(folders["film"]).classify(LONG).probabilities
+    assert {one["label"]: one["score"] for one in said[True].body} == pytest.approx(first, abs=1e-5)
+    assert [said[cut].headers.get("x-truncated") for cut in (None, True)] == ["0", "1"]
+    assert said[False].status == 422
+
+
+def test_paths_that_are_no_route_and_methods_that_none_takes_are_refused(server: Running) -> None:
+    for path in ("/models//embed", "/models/plain/nothing", "/embed/more", "/models/plain/embed/more"):
+        assert server.ask("POST", path, {"inputs": A}).status in (404, 405), path
+    assert server.ask("GET", "/embed").status == 405
+    assert server.ask("PUT", "/models/plain/embed", {"inputs": A}).status == 405
+    assert server.ask("POST", "/models/nobody/embed", {"inputs": A}).status == 404
 
 
 def test_embed_all_gives_a_vector_per_token(server: Running) -> None:

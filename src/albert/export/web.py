@@ -109,6 +109,7 @@ def describe(source: Source) -> dict[str, Any]:
         case Classification() | MultiLabel() | Regression():
             own = {"abilities": ["predict"], "labels": config.labels, "long": task.long}
             own |= {"scale": task.scale, "centre": task.centre} if isinstance(task, Regression) else {}
+            own |= {"threshold": task.threshold} if isinstance(task, MultiLabel) else {}
         case Tagging():
             own = {"abilities": ["tag"], "labels": config.labels}
         case Similarity():

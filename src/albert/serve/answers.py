@@ -13,13 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from albert.errors import AlbertError
-from albert.serve.call import ClientGone
+from albert.serve.batching import ClientGone
 from albert.serve.refusals import Refusal, backend, error_body, invalid
 
 log = logging.getLogger(__name__)
 
 GONE = 499  # nginx's status for a client that went away; nobody reads it
 SHOWN = 3  # problems of a body
+REFUSED = (HTTPException, RequestValidationError, AlbertError, ClientGone)
 
 
 def refusal_response(path: str, refusal: Refusal) -> Response:
@@ -32,15 +33,18 @@ def refusal_response(path: str, refusal: Refusal) -> Response:
 
 def add_handlers(app: FastAPI) -> None:
     """Let an application answer with our refusals."""
-    app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(RequestValidationError, _refused)
-    app.add_exception_handler(AlbertError, _refused)
-    app.add_exception_handler(ClientGone, _gone)
+    for kind in REFUSED:
+        app.add_exception_handler(kind, refuse)
     app.add_exception_handler(Exception, _defect)
 
 
-async def _refused(request: Request, problem: Exception) -> Response:
+async def refuse(request: Request, problem: Exception) -> Response:
+    """Return what is said in place of an answer."""
+    metrics = request.app.state.service.metrics
     match problem:
+        case ClientGone():
+            metrics.failure("canceled")
+            return Response(status_code=GONE)
         case Refusal():
             refusal = problem
         case HTTPException():  # no such route, no such method
@@ -51,13 +55,8 @@ async def _refused(request: Request, problem: Exception) -> Response:
             refusal = invalid("; ".join(dict.fromkeys(_named(one) for one in problem.errors()[:SHOWN])))
         case _:  # an error that a user of the library would see
             refusal = backend(str(problem))
-    request.app.state.service.metrics.failure(refusal.kind)
+    metrics.failure(refusal.kind)
     return refusal_response(request.url.path, refusal)
-
-
-async def _gone(request: Request, _: Exception) -> Response:
-    request.app.state.service.metrics.failure("canceled")
-    return Response(status_code=GONE)
 
 
 async def _defect(request: Request, problem: Exception) -> Response:

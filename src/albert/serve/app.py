@@ -1,26 +1,24 @@
 """The application: routes for the default model and for each by its name, behind the gate.
 
-Without a name a route asks the first model that can do it; `/models/NAME/…` asks one by name. JSON is read by a parser
-that refuses deep nesting instead of recursing into it.
+Without a name a route asks the first model that can do it; `/models/NAME/…` asks one by name. FastAPI describes the
+routes and answers some; what takes a body goes a shorter way.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
-import orjson
 from fastapi import APIRouter, FastAPI
-from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 import albert
+from albert.hardware import release_memory
 from albert.serve.answers import add_handlers
 from albert.serve.batching import Batcher
 from albert.serve.bodies import ErrorResponse
@@ -31,12 +29,13 @@ from albert.serve.gate import Gate
 from albert.serve.metrics import Metrics
 from albert.serve.other_routes import add_model_routes, add_server_routes
 from albert.serve.page import add_page
-from albert.serve.refusals import invalid
 from albert.serve.reload import watch
 from albert.serve.served import Models
 from albert.serve.settings import ServeSettings
+from albert.serve.short_way import BodyRoute, ShortWay
 from albert.serve.task_routes import add_task_routes
 
+RELEASE_SECONDS = 10.0  # between two times that freed memory is given back
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse, "description": text}
     for status, text in (
@@ -62,18 +61,26 @@ def new_service(settings: ServeSettings, models: Models) -> Service:
     return Service(settings, models, batcher, metrics, ThreadPoolExecutor(1, thread_name_prefix="texts"))
 
 
+async def _release() -> None:
+    """Give memory back, again and again."""
+    while True:
+        await asyncio.sleep(RELEASE_SECONDS)
+        await asyncio.to_thread(release_memory)
+
+
 def build_app(service: Service) -> ASGIApp:
     """Build the application around its service, which starts and stops with it."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.batcher.start()
-        watching = asyncio.create_task(watch(service)) if service.settings.reload else None
+        beside = [asyncio.create_task(_release())]
+        beside += [asyncio.create_task(watch(service))] if service.settings.reload else []
         try:
             yield
         finally:
-            if watching is not None:
-                watching.cancel()
+            for one in beside:
+                one.cancel()
             await service.batcher.stop()
             service.threads.shutdown(wait=False)
 
@@ -88,17 +95,20 @@ def build_app(service: Service) -> ASGIApp:
     )
     app.state.service = service
     add_handlers(app)
+    asked: list[BaseRoute] = []
     for prefix, shown in (("", True), ("/models/{name}", False)):
-        router = APIRouter(route_class=_Route, prefix=prefix, include_in_schema=shown)
+        router = APIRouter(route_class=BodyRoute, prefix=prefix, include_in_schema=shown)
         add_embedding_routes(router)
         add_task_routes(router)
         add_depth_route(router)
         add_model_routes(router)
         app.include_router(router)
+        asked += router.routes
     router = APIRouter()
     add_server_routes(router)
     app.include_router(router)
     add_page(app)
+    app.add_middleware(ShortWay, routes=asked)
     if service.settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -107,23 +117,3 @@ def build_app(service: Service) -> ASGIApp:
             allow_headers=["Authorization", "Content-Type"],
         )
     return Gate(app, service)
-
-
-class _Route(APIRoute):
-    """A route whose JSON is read by orjson: it has a limit of depth, and takes no NaN."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handler(request: Request) -> Response:
-            return await handle(_JsonRequest(request.scope, request.receive))
-
-        return handler
-
-
-class _JsonRequest(Request):
-    async def json(self) -> Any:
-        try:
-            return orjson.loads(await self.body())
-        except ValueError as problem:
-            raise invalid(f"the body is no valid JSON: {problem}") from None

@@ -58,6 +58,10 @@ class Decided:
     inference_seconds: float
 
 
+class ClientGone(Exception):
+    """Nobody waits for the answer."""
+
+
 class _Job:
     """A request in the queue: the places of its sequences that wait, and what is known of the others."""
 
@@ -74,6 +78,11 @@ class _Job:
 
     def next_length(self) -> int:
         return len(self.feature(self.waiting[0]).token_ids)
+
+    def abandon(self) -> None:
+        """Say to who waits for it that its client is gone."""
+        if not self.future.done():
+            self.future.set_exception(ClientGone())
 
     def give_up(self) -> int:
         """Let nothing of it wait any longer; return the tokens that this frees."""
@@ -132,8 +141,16 @@ class Batcher:
         """Return how many tokens wait."""
         return self._queued
 
-    async def decide(self, lane: Lane, items: Sequence[Item], *, seconds: float, urgent: bool = False) -> Decided:
-        """Decide items within some seconds; `urgent`: before all that wait."""
+    async def decide(
+        self,
+        lane: Lane,
+        items: Sequence[Item],
+        *,
+        seconds: float,
+        urgent: bool = False,
+        gone: asyncio.Future[None] | None = None,
+    ) -> Decided:
+        """Decide items within some seconds, unless its client is `gone` before; `urgent`: before all that wait."""
         tokens = sum(item.tokens for item in items)
         if tokens > self._queue_tokens:
             raise too_large(
@@ -151,6 +168,8 @@ class Batcher:
         self._queued += tokens
         self._count_queue()
         self._arrived.set()
+        if gone is not None:
+            gone.add_done_callback(lambda _: job.abandon())
         try:
             async with asyncio.timeout(seconds):
                 return await job.future

@@ -5,11 +5,13 @@ Fields that nobody knows are ignored, as those servers do. Values are not conver
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
 
 from albert.serve.encoding import Truncation
+from albert.serve.refusals import invalid
 
 Ids = list[StrictInt]
 Inputs = Annotated[
@@ -24,6 +26,19 @@ class Body(BaseModel):
     """A body."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
+
+
+BodyT = TypeVar("BodyT", bound=Body)
+
+
+def validated(kind: type[BodyT], given: Any) -> BodyT:
+    """Return a body of some kind, or refuse it."""
+    if not isinstance(given, dict):
+        raise invalid('the body must be an object: {"inputs": …}')
+    try:
+        return kind.model_validate(given)
+    except ValidationError as problem:
+        raise RequestValidationError(problem.errors(include_url=False, include_input=False)) from None
 
 
 class Truncated(Body):

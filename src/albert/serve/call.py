@@ -17,7 +17,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from albert.serve.batching import Batcher, Decided, Item, Lane
+from albert.serve.batching import Batcher, Item, Lane
 from albert.serve.metrics import Metrics
 from albert.serve.refusals import Refusal, empty, overloaded, too_large
 from albert.serve.served import Models, Served
@@ -41,10 +41,6 @@ class Service:
     draining: bool = False
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
     healthy_at: float = -math.inf  # when all models last gave their known answers
-
-
-class ClientGone(Exception):
-    """Nobody waits for the answer."""
 
 
 class Call:
@@ -102,17 +98,11 @@ class Call:
         seconds = self.settings.timeout - (perf_counter() - self._began)
         if seconds <= 0:
             raise overloaded(f"not answered within {self.settings.timeout:g} seconds: try again later")
-        work = asyncio.ensure_future(self._service.batcher.decide(lane, items, seconds=seconds))
         gone = asyncio.ensure_future(self._disconnected())
         try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                raise ClientGone
-            decided: Decided = work.result()
+            decided = await self._service.batcher.decide(lane, items, seconds=seconds, gone=gone)
         finally:
             gone.cancel()
-            if not work.done():
-                work.cancel()
         self._queue += decided.queue_seconds
         self._inference += decided.inference_seconds
         return decided.results

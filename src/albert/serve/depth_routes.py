@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
-from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
 from starlette.responses import Response
 
 from albert.errors import UsageError
@@ -25,6 +23,7 @@ from albert.serve.bodies import (
     PredictRequest,
     SimilarityRequest,
     TagRequest,
+    validated,
 )
 from albert.serve.call import Call, begin
 from albert.serve.depth import GUESSES, chart, chart_cosines
@@ -56,28 +55,25 @@ async def depth(body: DepthRequest, call: Begun) -> Response:
 
 def _single(served: Served, body: DepthRequest) -> tuple[Lane, Sequence[Example], Sequence[str]]:
     """Return the lane and the example of a request for one decision; of a similarity, its texts and their names."""
-    try:
-        match body.verb:
-            case "similarity":
-                one = SimilarityRequest.model_validate(body.request).inputs
-                if not one.sentences:
-                    raise empty("`sentences` is empty: give one text at least")
-                texts = [one.source_sentence, *one.sentences]
-                return served.embed, [PlainText(text) for text in texts], one.sentences
-            case "fill":
-                text = FillRequest.model_validate(body.request).inputs
-                given: tuple[Any, ...] = (text,)
-                lane: Lane | None = served.filling(GUESSES) if "fill" in served.abilities else None
-            case "predict":
-                pairs, single = pairs_of(PredictRequest.model_validate(body.request).inputs)
-                given = pairs[0] if single else (pairs,)
-                lane = served.lane("classify")
-            case _:
-                kind = OWN[body.verb]
-                given = tuple(kind.model_validate(body.request).model_dump().values())
-                lane = served.lane(body.verb)
-    except ValidationError as problem:
-        raise RequestValidationError(problem.errors(include_url=False, include_input=False)) from None
+    match body.verb:
+        case "similarity":
+            one = validated(SimilarityRequest, body.request).inputs
+            if not one.sentences:
+                raise empty("`sentences` is empty: give one text at least")
+            texts = [one.source_sentence, *one.sentences]
+            return served.embed, [PlainText(text) for text in texts], one.sentences
+        case "fill":
+            text = validated(FillRequest, body.request).inputs
+            given: tuple[Any, ...] = (text,)
+            lane: Lane | None = served.filling(GUESSES) if "fill" in served.abilities else None
+        case "predict":
+            pairs, single = pairs_of(validated(PredictRequest, body.request).inputs)
+            given = pairs[0] if single else (pairs,)
+            lane = served.lane("classify")
+        case _:
+            kind = OWN[body.verb]
+            given = tuple(validated(kind, body.request).model_dump().values())
+            lane = served.lane(body.verb)
     if lane is None:
         raise served.unable(body.verb)
     if not isinstance(given[0], str):

@@ -66,16 +66,18 @@ def encode_pairs(served: Served, inputs: Sequence[tuple[str, str | None]], trunc
         if not text.strip() and not (pair or "").strip():
             raise empty(f"inputs[{number}] is empty: leave it out")
         example = TextExample(text, pair)
-        first, second = tokenizer.encode(text), tokenizer.encode(pair) if pair is not None else None
-        room = max_length - (2 if second is None else 3)
-        length = len(first) + len(second or ())
+        features: Sequence[Feature] = task.encode(example, tokenizer)
+        special = 2 if pair is None else 3
+        room = max_length - special
+        length = sum(len(feature.token_ids) - special for feature in features) + features[0].unread
         _refuse_long(length, room, number, refused=truncation.cut is False)
         if length > room and truncation.left:
-            cut = _cut_left(first, second, room=room)
-            features: Sequence[Feature] = [TextFeature(*join_segments(tokenizer, *cut), None)]
-        else:
-            features = task.encode(example, tokenizer)
-        items.append(Item(example, features, length > room))
+            cut = _cut_left(tokenizer.encode(text), tokenizer.encode(pair) if pair is not None else None, room=room)
+            features = [TextFeature(*join_segments(tokenizer, *cut), None)]
+        elif truncation.cut:
+            features = features[:1]  # the others are the windows of one that is not to be cut
+        read = sum(len(feature.token_ids) - special for feature in features)
+        items.append(Item(example, features, read < length))
     return items
 
 

@@ -31,8 +31,12 @@ class Metrics:
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         registry = self._registry = CollectorRegistry()
-        self._requests = Counter("te_request_count", "Requests", ["method"], registry=registry)
-        self._success = Counter("te_request_success", "Requests that were answered", ["method"], registry=registry)
+        requests = Counter("te_request_count", "Requests", ["method"], registry=registry)
+        success = Counter("te_request_success", "Requests that were answered", ["method"], registry=registry)
+        self._requests, self._success = (
+            {single: each.labels(name) for single, name in ((True, "single"), (False, "batch"))}
+            for each in (requests, success)
+        )
         self._failure = Counter("te_request_failure", "Requests that were refused", ["err"], registry=registry)
         self._verbs = Counter("te_verb_count", "Inputs by route", ["verb"], registry=registry)
         self._duration = Histogram("te_request_duration", "Seconds", buckets=SECONDS, registry=registry)
@@ -53,7 +57,7 @@ class Metrics:
 
     def request(self, *, single: bool) -> None:
         """Count a request that was understood."""
-        self._requests.labels("single" if single else "batch").inc()
+        self._requests[single].inc()
 
     def inputs(self, verb: str, lengths: list[int]) -> None:
         """Count the inputs of a request."""
@@ -63,7 +67,7 @@ class Metrics:
 
     def success(self, *, single: bool, total: float, tokenization: float, queue: float, inference: float) -> None:
         """Count an answer and its seconds."""
-        self._success.labels("single" if single else "batch").inc()
+        self._success[single].inc()
         self._duration.observe(total)
         self._tokenization.observe(tokenization)
         self._queue.observe(queue)

@@ -186,6 +186,7 @@ def _info(served: Served, call: Call) -> dict[str, Any]:
         "task": model.task.kind if model.task is not None else None,
         "abilities": served.abilities,
         "labels": list(served.labels),
+        "threshold": getattr(model.task, "threshold", None),
         "pairs": "pair" in model.columns,
         "width": model.width,
         "layers": config.num_hidden_layers,

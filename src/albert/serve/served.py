@@ -69,7 +69,7 @@ class Served:
         if not np.isfinite(self._known).all():
             raise ModelError(f"{model.folder}: its vectors are not finite numbers: the weights are damaged")
 
-    @property
+    @cached_property
     def abilities(self) -> list[str]:
         """List what can be asked of the model, by the names of the routes."""
         own = self.model.abilities

@@ -11,8 +11,6 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Depends
-from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -30,6 +28,7 @@ from albert.serve.bodies import (
     Record,
     RerankRequest,
     TagRequest,
+    validated,
 )
 from albert.serve.call import Call, begin
 from albert.serve.embedding_routes import compare, embed
@@ -58,16 +57,11 @@ def add_task_routes(router: APIRouter) -> None:
 async def default(request: Request, call: Begun) -> Response:
     """Do what the model is for, as text-embeddings-inference does at `/`: classify, sort by a query, or embed."""
     body = await request.json()
-    if not isinstance(body, dict):
-        raise invalid('the body must be an object: {"inputs": …}')
-    try:
-        if "query" in body:
-            return await rerank(RerankRequest.model_validate(body), call)
-        if "predict" in call.model("info").abilities:
-            return await predict(PredictRequest.model_validate(body), call)
-        return await embed(EmbedRequest.model_validate(body), call)
-    except ValidationError as problem:
-        raise RequestValidationError(problem.errors(include_url=False, include_input=False)) from None
+    if isinstance(body, dict) and "query" in body:
+        return await rerank(validated(RerankRequest, body), call)
+    if "predict" in call.model("info").abilities:
+        return await predict(validated(PredictRequest, body), call)
+    return await embed(validated(EmbedRequest, body), call)
 
 
 async def predict(body: PredictRequest, call: Begun) -> Response:

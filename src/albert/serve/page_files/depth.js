@@ -2,22 +2,24 @@
 
 import { draw, make } from './dom.js';
 
-const WIDTH = 640, HEIGHT = 190, LEFT = 40, BOTTOM = 24, TOP = 8, LINES = 6;
+const WIDEST = 640, AROUND = 60, HEIGHT = 190, LEFT = 40, BOTTOM = 24, TOP = 8, LINES = 6, LABEL = 24;
 
 export function showDepth(place, { series, decisions, range }) {
   const shown = series.slice(0, LINES);
   const depth = decisions.length;
+  const width = Math.max(240, Math.min(WIDEST, window.innerWidth - AROUND)); // on a phone its own: scaled down, nobody could read it
   const [low, high] = range;
-  const x = (pass) => LEFT + (depth > 1 ? ((pass - 1) * (WIDTH - LEFT - 12)) / (depth - 1) : 0);
+  const x = (pass) => LEFT + (depth > 1 ? ((pass - 1) * (width - LEFT - 12)) / (depth - 1) : 0);
   const y = (value) => TOP + (1 - (value - low) / (high - low || 1)) * (HEIGHT - TOP - BOTTOM);
-  const chart = draw('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': 'What the model says by depth' });
+  const chart = draw('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img', 'aria-label': 'What the model says by depth' });
   for (const value of [low, (low + high) / 2, high]) {
-    chart.append(draw('line', { class: 'axis', x1: LEFT, x2: WIDTH - 8, y1: y(value), y2: y(value) }));
+    chart.append(draw('line', { class: 'axis', x1: LEFT, x2: width - 8, y1: y(value), y2: y(value) }));
     const label = draw('text', { x: LEFT - 6, y: y(value) + 4, 'text-anchor': 'end' });
     label.textContent = Number(value.toPrecision(2)).toString();
     chart.append(label);
   }
-  for (let pass = 1; pass <= depth; pass += 1) {
+  const every = Math.ceil(depth / ((width - LEFT) / LABEL));
+  for (let pass = depth; pass >= 1; pass -= every) {
     const label = draw('text', { x: x(pass), y: HEIGHT - 6, 'text-anchor': 'middle' });
     label.textContent = pass;
     chart.append(label);

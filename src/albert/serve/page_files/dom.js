@@ -20,15 +20,14 @@ export function draw(tag, attributes, ...children) {
 
 export const percent = (share) => `${(100 * share).toFixed(1)}%`;
 
-// Rows of [name, share from 0 to 1], the best of them marked.
-export function bars(rows) {
-  const best = Math.max(...rows.map(([, share]) => share));
+// Rows of [name, share from 0 to 1], the best of them marked, or all from a threshold on.
+export function bars(rows, threshold = Math.max(...rows.map(([, share]) => share))) {
   const grid = make('div', { class: 'bars' });
   for (const [name, share] of rows) {
     const fill = make('div', { class: 'fill' });
     fill.style.width = percent(Math.max(0, Math.min(1, share)));
     grid.append(
-      make('span', { class: share === best ? 'name best' : 'name' }, name),
+      make('span', { class: share >= threshold ? 'name best' : 'name' }, name),
       make('div', { class: 'track' }, fill),
       make('span', { class: 'number' }, percent(share)),
     );

@@ -3,7 +3,7 @@
 import { make, tabs } from './dom.js';
 import { showDepth } from './depth.js';
 import { call, timing } from './server.js';
-import { VERBS, verbsOf } from './verbs.js';
+import { VERBS, labelOf, verbsOf } from './verbs.js';
 
 const at = (id) => document.getElementById(id);
 const state = { models: [], model: null, verb: null, asked: 0, kept: {} };
@@ -21,7 +21,7 @@ function chooseModel(name) {
 function chooseVerb(verb) {
   state.verb = verb;
   state.asked += 1; // an answer that is still on its way belongs to another question
-  tabs(at('verbs'), verbsOf(state.model).map((name) => [name, VERBS[name].label]), verb, chooseVerb);
+  tabs(at('verbs'), verbsOf(state.model).map((name) => [name, labelOf(name, state.model)]), verb, chooseVerb);
   const fields = VERBS[verb].fields(state.model).flatMap(({ name, label, value, tall }) => {
     const kept = state.kept[`${verb}.${name}`] ?? value;
     const field = make(tall ? 'textarea' : 'input', { id: `field-${name}`, name, spellcheck: 'false', ...(tall ? {} : { type: 'text' }) });
@@ -30,7 +30,7 @@ function chooseVerb(verb) {
     field.addEventListener('input', () => { state.kept[`${verb}.${name}`] = field.value; });
     return [make('label', { for: `field-${name}` }, label), field];
   });
-  at('ask').replaceChildren(...fields, make('div', { class: 'row' }, make('button', { type: 'submit' }, 'Ask'), make('span', { class: 'soft' }, 'Ctrl + Enter')));
+  at('ask').replaceChildren(...fields, make('div', { class: 'row' }, make('button', { type: 'submit' }, 'Ask'), make('span', { class: 'soft keys' }, 'Ctrl + Enter')));
   clear();
 }
 

@@ -6,9 +6,9 @@ const lines = (text) => text.split('\n').map((line) => line.trim()).filter((line
 const area = (name, label, value) => ({ name, label, value, tall: true });
 const line = (name, label, value) => ({ name, label, value, tall: false });
 
-function classes(rows) {
+function classes(rows, _, { task, threshold }) {
   if (rows.length === 1 && rows[0].label === 'value') return [make('p', { class: 'value' }, rows[0].score.toFixed(3))];
-  return [bars(rows.map(({ label, score }) => [label, score]))];
+  return [bars(rows.map(({ label, score }) => [label, score]), task === 'multi-label' ? threshold ?? undefined : undefined)];
 }
 
 function answer(record, given) {
@@ -52,7 +52,7 @@ function heat(vectors, given) {
     cell.style.backgroundColor = `rgba(var(--hot), ${(0.75 * Math.max(0, Math.min(1, share))).toFixed(3)})`;
     return cell;
   }))));
-  return [make('div', { class: 'wide' }, table), make('p', { class: 'soft' }, 'Cosines; darker is more alike, between the least and the most alike pair.')];
+  return [make('div', { class: 'wide' }, table), make('p', { class: 'soft' }, 'Cosines; the stronger the colour, the more alike.')];
 }
 
 function found(cosines, given) {
@@ -96,5 +96,7 @@ export const VERBS = {
     body: ({ query, inputs }) => ({ inputs: { source_sentence: query, sentences: lines(inputs) } }), show: found, depth: true,
   },
 };
+
+export const labelOf = (verb, { task }) => (verb === 'predict' && task === 'regression' ? 'Score' : VERBS[verb].label);
 
 export const verbsOf = ({ abilities }) => Object.keys(VERBS).filter((verb) => abilities.includes(verb === 'search' ? 'similarity' : verb));
