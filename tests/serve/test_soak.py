@@ -151,8 +151,6 @@ def test_overload_is_refused_in_bounded_memory(folders: dict[str, str], texts: l
     statuses: Counter[int] = Counter()
     with command(folders["plain"], *words) as (process, port):
         server = Running(port, None)  # type: ignore[arg-type]
-        for count in range(1, len(texts)):  # something is kept for each size of batches: meet them first
-            server.post("/embed", inputs=texts[:count])
         end = time.monotonic() + seconds
 
         def client(number: int) -> None:
