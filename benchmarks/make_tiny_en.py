@@ -166,12 +166,8 @@ def draw(history: History, path: Path) -> None:
     """Draw the held-out curves."""
     figure = Figure(figsize=(7, 3), layout="constrained")
     loss, accuracy = figure.subplots(1, 2)
-    loss.plot(
-        *zip(*history.series("mlm_loss"), strict=True),
-        linewidth=0.6,
-        label="training (20%, then 25% masked, growing length)",
-    )
-    loss.plot(*zip(*history.series("valid_mlm_loss"), strict=True), marker="o", label="held out (15% masked)")
+    loss.plot(*zip(*history.series("mlm_loss"), strict=True), linewidth=0.6, label="training")
+    loss.plot(*zip(*history.series("valid_mlm_loss"), strict=True), marker="o", label="held out")
     loss.set(title="MLM loss", xlabel="step")
     for kind in ("mlm", "sop", "nsp"):
         points = history.series(f"valid_{kind}_accuracy")
@@ -181,7 +177,7 @@ def draw(history: History, path: Path) -> None:
     accuracy.set(title="held-out accuracy, %", xlabel="step")
     for axes in (loss, accuracy):
         axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, fontsize="small")
     figure.savefig(path, metadata={"Date": None})
 
 
