@@ -36,7 +36,7 @@ from albert.files import atomic_write
 from albert.model import Albert, Packed
 from albert.model.encoder import Encoded
 from albert.pretrain.settings import PretrainSettings, TeacherSettings, example_settings
-from albert.pretrain.teacher import Reading, Teacher, on_the_way, word_beginnings, words_of
+from albert.pretrain.teacher import Reading, Teacher, add_groups, on_the_way, word_beginnings, words_of
 from albert.tokenizer import Tokenizer
 from albert.train.world import World
 
@@ -90,10 +90,8 @@ class Segments:
 
 
 def _sums(states: Tensor, group: Ints, groups: int) -> Tensor:
-    """Add the states [T, H] of each group; those of group -1 are left out."""
-    rows = torch.from_numpy(np.flatnonzero(group >= 0)).to(states.device)
-    to = torch.from_numpy(group[group >= 0]).to(states.device)
-    return states.new_zeros(groups, states.shape[1]).index_add(0, to, states.index_select(0, rows))
+    """Add the states [T, H] of each group."""
+    return add_groups(states.new_zeros(groups, states.shape[1]), states, group)
 
 
 @dataclass(frozen=True)
@@ -177,9 +175,7 @@ class Lessons:
         segments, texts = Segments.of(batch).of_first(self.taught(batch)), self.taught(batch)
         states = encoded.states[: segments.of_token.size].float()
         device, zero = states.device, states.new_zeros(())
-        reading = self._teacher.read(
-            [self._tokenizer.decode(own) for own in segments.pieces], words=self._directions.words is not None
-        )
+        reading = self._teacher.read([self._tokenizer.decode(own) for own in segments.pieces], words=self.with_words)
         vectors = reading.vectors
         targets = F.normalize(vectors @ self._directions.vectors, dim=-1).to(device)  # [N, H]
         text = torch.from_numpy(segments.text).to(device)

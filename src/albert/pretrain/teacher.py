@@ -81,18 +81,23 @@ class Teacher:
         order = sorted(range(len(texts)), key=lambda i: len(encoded[i].ids))
         vectors = torch.empty(len(texts), self.width)
         sums = torch.zeros(int(first[-1]) if words else 0, self.width)
-        counts = torch.zeros(len(sums))
+        counts = torch.zeros(len(sums), 1)
         for part in _parts(order, [len(own.ids) for own in encoded]):
             packed = Packed.from_batch(pack([encoded[i].ids for i in part]), self.model.device)
             states = self.model.encoder(packed, all_layers=words)
             vectors[torch.tensor(part)] = F.normalize(pool(states, packed).float(), dim=-1).cpu()
             if words:
                 of_token = np.concatenate([np.where(encoded[i].word < 0, -1, encoded[i].word + first[i]) for i in part])
-                has_word = torch.from_numpy(np.flatnonzero(of_token >= 0))
-                word = torch.from_numpy(of_token[of_token >= 0])
-                sums.index_add_(0, word, states.layers[self.layer - 1].float().cpu()[has_word])
-                counts.index_add_(0, word, torch.ones(len(word)))
-        return Reading(vectors, sums / counts.clamp_min(1).unsqueeze(1), first)
+                add_groups(sums, states.layers[self.layer - 1].float().cpu(), of_token)
+                add_groups(counts, torch.ones(len(of_token), 1), of_token)
+        return Reading(vectors, sums / counts.clamp_min(1), first)
+
+
+def add_groups(sums: Tensor, states: Tensor, group: Ints) -> Tensor:
+    """Add states [T, H] to the sums of their groups [G, H], in place; those of group -1 are left out."""
+    rows = torch.from_numpy(np.flatnonzero(group >= 0)).to(states.device)
+    to = torch.from_numpy(group[group >= 0]).to(states.device)
+    return sums.index_add_(0, to, states.index_select(0, rows))
 
 
 def on_the_way(layers: int) -> int:
@@ -120,9 +125,7 @@ def open_teacher(name: str, device: torch.device) -> Teacher:
     if not is_bert(folder):
         own = Tokenizer.load(folder)
         model = load_model(folder, ()).model.eval().to(device)
-        room = _longest(model) - 2
-
-        begins = word_beginnings(own)
+        room, begins = _longest(model) - 2, word_beginnings(own)
 
         def pieces(texts: Sequence[str]) -> list[Pieces]:
             joined = [np.array(join_segments(own, ids[:room])[0]) for ids in own.encode_many(texts)]
