@@ -24,8 +24,8 @@ def load(
     """Open a model for use: `classify`, `answer`, `choose`, `tag`, `fill`, `embed`, `similarity`, `search`.
 
     The name is a model folder, a run folder, or a model that comes with the package. Torch is loaded here, not before.
-    `engine` is torch, onnx, openvino or auto, the fastest that is installed (the default); `precision` fp32 or int8;
-    `early_exit` a rule (patience=3, confidence=0.95) by which texts leave before the last layer.
+    `engine` is torch, onnx, openvino or auto, the fastest that is installed (the default); `precision` fp32, bf16
+    or int8; `early_exit` a rule (patience=3, confidence=0.95) by which texts leave before the last layer.
     """
     from albert.inference.model import load
 

@@ -140,10 +140,12 @@ def _engines() -> Iterator[Finding]:
     """Say which engines can run a model, and which was the fastest where they were measured."""
     try:
         from albert.inference.choose_engine import NEEDS, installed, measured
+        from albert.inference.cpu_linear import has_bf16
         from albert.inference.int8 import has_vnni
     except (ImportError, OSError):
         return  # torch is broken, which is said above
     yield Finding("engines", ", ".join(name for name in reversed(NEEDS) if installed(name)))
+    yield Finding("bf16", "the CPU multiplies in it" if has_bf16() else "no faster than fp32 on this CPU")
     yield Finding("int8", "full range (VNNI)" if has_vnni() else "weights of 7 bits: the CPU has no VNNI")
     if wish := os.environ.get("ALBERT_ENGINE"):
         yield Finding("engine", f"{wish}, by ALBERT_ENGINE")

@@ -10,7 +10,10 @@ EngineOption = Annotated[
     str | None,
     typer.Option("--engine", help="torch, onnx, openvino, or auto: the fastest installed, measured once (default)."),
 ]
-PrecisionOption = Annotated[str, typer.Option("--precision", help="fp32, or int8: faster, a little less exact.")]
+PrecisionOption = Annotated[
+    str,
+    typer.Option("--precision", help="fp32, bf16 (faster where the CPU has it) or int8 (faster): a little less exact."),
+]
 LongOption = Annotated[
     str | None, typer.Option("--long", help="Classify a text that is too long by its first window, or the mean of all.")
 ]

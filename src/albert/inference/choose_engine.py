@@ -31,7 +31,7 @@ from albert.model import Albert, AlbertConfig
 log = logging.getLogger(__name__)
 
 NEEDS = {"onnx": ("onnxruntime", "onnx"), "openvino": ("openvino", "onnx"), "torch": ("torch",)}  # torch packs: last
-PRECISIONS = ("fp32", "int8")
+PRECISIONS = ("fp32", "bf16", "int8")
 AUTO = "auto"
 TRIED = (8, 12, 17, 23, 31, 31, 46, 60, 90, 130)  # tokens of the texts that engines are tried on
 ROUNDS = 3
@@ -86,19 +86,18 @@ def _open(model: Albert, engine: str, precision: str) -> Engine:
         raise UsageError(f"engine {engine!r} is unknown: {did_you_mean(engine, (*NEEDS, AUTO))}")
     if not installed(engine):
         raise UsageError(f"engine {engine} is not installed: pip install 'albert-lite[{engine}]'")
-    int8 = precision == "int8"
     if engine == "onnx":
         from albert.inference.onnx_engine import OnnxEngine
 
-        return OnnxEngine(model, int8=int8)
+        return OnnxEngine(model, precision=precision)
     if engine == "openvino":
         from albert.inference.openvino_engine import OpenVinoEngine
 
-        return OpenVinoEngine(model, int8=int8)
+        return OpenVinoEngine(model, precision=precision)
     from albert.inference.cpu_linear import pack_linears
     from albert.inference.torch_engine import TorchEngine
 
-    return TorchEngine(pack_linears(model, int8=int8))
+    return TorchEngine(pack_linears(model, precision=precision))
 
 
 def _fastest(model: Albert, names: list[str], precision: str, *, keep: Callable[[Measured], None]) -> Engine:

@@ -1,14 +1,16 @@
-"""Linear layers of a model that is only used, in the forms that a CPU multiplies fastest: oneDNN's own layouts.
+"""Linear layers of a model that is only used, in the forms that are multiplied fastest: on a CPU, oneDNN's own layouts.
 
-fp32 weights are laid out once (1.2-1.4x of nn.Linear on an AMD CPU, where MKL does not use all it has), and the
-non-linearity that follows is part of the kernel; int8 is `inference/int8.py`. The kernels are those that torch.compile
-generates calls of; torch.ao.quantization, its quantised tensors and FBGEMM's packed weights are deprecated since 2.10.
-A packed layer can't be trained.
+Weights are laid out once (1.2-1.4x of nn.Linear on an AMD CPU, where MKL does not use all it has), the non-linearity
+that follows is part of the kernel, and query, key and value are one product. In bf16 it is the products and attention
+that are: residuals, norms, embedding, pooler and heads stay in fp32, and every sum is in fp32. int8 is
+`inference/int8.py`. The kernels are those that torch.compile generates calls of; torch.ao.quantization, its quantised
+tensors and FBGEMM's packed weights are deprecated since 2.10. A packed layer can't be trained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,41 +18,63 @@ from torch.nn import functional as F
 
 from albert.batch import rounded
 from albert.errors import UsageError
-from albert.inference.int8 import FULL, SAFE, has_vnni, matrices, quantise
+from albert.hardware import read_cpuinfo
+from albert.inference.int8 import FULL, SAFE, has_vnni, quantise
 from albert.model import Albert
 from albert.model.config import Activation
-from albert.model.encoder import FeedForward
+from albert.model.encoder import Attention, FeedForward
 
 ZERO = 128  # activations are unsigned: with signed ones oneDNN has no fast kernel for VNNI
-
-
 ACTIVATIONS = {None: ("none", ""), "gelu_new": ("gelu", "tanh"), "gelu": ("gelu", "none"), "relu": ("relu", "")}
 
 
 class PackedLinear(nn.Module):
-    """An fp32 linear layer in oneDNN's layout, and perhaps the non-linearity after it."""
+    """Linear layers side by side in oneDNN's layout, in fp32 or bf16, and perhaps the non-linearity after them.
 
-    def __init__(self, linear: nn.Linear, activation: Activation | None = None) -> None:
+    A CPU that does not multiply in bf16 gets weights of bf16 and products in fp32: with AVX-512 alone oneDNN would take
+    three times as long, and on AVX2 it refuses.
+    """
+
+    def __init__(
+        self, linears: Sequence[nn.Linear], activation: Activation | None = None, *, bf16: bool = False
+    ) -> None:
         super().__init__()
         self.activation, self.algorithm = ACTIVATIONS[activation]
-        self.bias = linear.bias.detach()
-        self.weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), None)
+        self.dtype = torch.bfloat16 if bf16 and has_bf16() else torch.float32
+        weight, self.bias = _joined(linears)
+        weight = (weight.bfloat16() if bf16 else weight).to(self.dtype)
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight, None)
 
     def forward(self, x: Tensor) -> Tensor:
-        count = len(x)
+        count = x.shape[0]
         if added := rounded(count) - count:  # oneDNN keeps a megabyte for every count that it meets
             x = F.pad(x, (0, 0, 0, added))
-        y = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, self.activation, [], self.algorithm)
+        y = torch.ops.mkldnn._linear_pointwise.default(
+            x.to(self.dtype), self.weight, self.bias, self.activation, [], self.algorithm
+        )
         return y[:count] if added else y
 
 
-class Int8Linear(nn.Module):
-    """A linear layer in int8, its activations scaled token by token."""
+class Bf16Linear(nn.Module):
+    """Linear layers side by side in bf16 by PyTorch's own product, where there is no oneDNN: on a GPU."""
 
-    def __init__(self, linear: nn.Linear, *, largest: int) -> None:
+    def __init__(self, linears: Sequence[nn.Linear]) -> None:
         super().__init__()
-        weight, scales = quantise(linear.weight.detach().float().numpy(), largest=largest)
-        self.bias, self.scales = linear.bias.detach(), torch.from_numpy(scales)
+        weight, bias = _joined(linears)
+        self.weight, self.bias = weight.bfloat16(), bias.bfloat16()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x.bfloat16(), self.weight, self.bias)
+
+
+class Int8Linear(nn.Module):
+    """Linear layers side by side in int8, their activations scaled token by token."""
+
+    def __init__(self, linears: Sequence[nn.Linear], *, largest: int) -> None:
+        super().__init__()
+        joined, self.bias = _joined(linears)
+        weight, scales = quantise(joined.numpy(), largest=largest)
+        self.scales = torch.from_numpy(scales)
         self.zeros = torch.zeros(len(scales), dtype=torch.int32)
         self.weight = torch.ops.onednn.qlinear_prepack(torch.from_numpy(weight), None)
 
@@ -63,32 +87,52 @@ class Int8Linear(nn.Module):
         return torch.addcmul(self.bias, product, scale)
 
 
-def pack_linears(model: Albert, *, int8: bool, kept: Collection[str] = ()) -> Albert:
-    """Put packed layers in place of the layers' matrices, those `kept` in fp32; return the model, now for use alone."""
-    if not _supported(model):
-        if int8:
+def pack_linears(model: Albert, *, precision: str) -> Albert:
+    """Put packed layers in place of the layers' matrices; return the model, now for use alone."""
+    onednn = _has_onednn(model)
+    if precision == "int8":
+        if not onednn:
             raise UsageError(
                 f"precision int8: torch has no such kernels for {model.device.type} here: use fp32, or the engine "
                 "onnx or openvino"
             )
-        return model
-    largest = FULL if has_vnni() else SAFE
-    for matrix, name in matrices(model):
-        linear = model.encoder.get_submodule(name)
-        assert isinstance(linear, nn.Linear)
-        if int8 and matrix not in kept:
-            model.encoder.set_submodule(name, Int8Linear(linear, largest=largest))
-            continue
-        activation: Activation | None = None
-        if matrix == "up":
-            ffn = model.encoder.get_submodule(name.rpartition(".")[0])
-            assert isinstance(ffn, FeedForward)
-            activation, ffn.activation = ffn.activation, None
-        model.encoder.set_submodule(name, PackedLinear(linear, activation))
+        largest = FULL if has_vnni() else SAFE
+        return _replaced(model, lambda linears: Int8Linear(linears, largest=largest))
+    if onednn:
+        return _replaced(model, partial(PackedLinear, bf16=precision == "bf16"), fused=True)
+    return _replaced(model, Bf16Linear) if precision == "bf16" else model
+
+
+def _replaced(model: Albert, packed: Callable[..., nn.Module], *, fused: bool = False) -> Albert:
+    """Replace the matrices of all layers; `fused`: what replaces them applies the non-linearity too."""
+    for attention in model.encoder.attention:
+        assert isinstance(attention, Attention)
+        attention.set_submodule("dropout", nn.Identity())  # a call that does nothing costs 3 us
+        attention.together = packed([attention.query, attention.key, attention.value])
+        attention.set_submodule("output", packed([attention.output]))
+        del attention.query, attention.key, attention.value
+    for ffn in model.encoder.ffn:
+        assert isinstance(ffn, FeedForward)
+        ffn.set_submodule("dropout", nn.Identity())
+        ffn.set_submodule("up", packed([ffn.up], ffn.activation) if fused else packed([ffn.up]))
+        ffn.set_submodule("down", packed([ffn.down]))
+        ffn.activation = None if fused else ffn.activation
     return model
 
 
-def _supported(model: Albert) -> bool:
+def _joined(linears: Sequence[nn.Linear]) -> tuple[Tensor, Tensor]:
+    """Return the weights and the biases of linear layers of one input, one below the other."""
+    weights, biases = [linear.weight.detach() for linear in linears], [linear.bias.detach() for linear in linears]
+    return torch.cat(weights), torch.cat(biases)
+
+
+def has_bf16() -> bool:
+    """Tell whether the CPU multiplies in bf16 by itself (AVX512_BF16, AMX, ARM's BF16), so that it is faster there."""
+    there: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()  # a lower ceiling of oneDNN counts too
+    return there and "bf16" in read_cpuinfo()
+
+
+def _has_onednn(model: Albert) -> bool:
     weight = model.encoder.embeddings.word.weight
     there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     return there and weight.device.type == "cpu" and weight.dtype == torch.float32

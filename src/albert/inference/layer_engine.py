@@ -9,7 +9,7 @@ Shapes are rounded up to a few sizes, because the caches of both runtimes keep s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +67,7 @@ def lay_out(lengths: Sequence[int], *, first: bool) -> Layout:
 class LayerEngine(TorchEngine, ABC):
     """A model whose layers something else than torch runs."""
 
-    def __init__(self, model: Albert, *, int8: bool, kept: Collection[str] = ()) -> None:
+    def __init__(self, model: Albert, *, precision: str) -> None:
         super().__init__(model)
         if model.config.is_relaxed:
             raise UsageError("layers with parameters of their own per depth (norm_per_depth, adapter_rank): use torch")
@@ -82,20 +82,13 @@ class LayerEngine(TorchEngine, ABC):
             key = (id(attention), id(ffn))
             if key not in compiled:
                 compiled[key] = self.compile(
-                    attention, ffn, int8=int8, kept=kept, largest=largest, threads=count_threads()
+                    attention, ffn, precision=precision, largest=largest, threads=count_threads()
                 )
             self._steps.append(compiled[key])
 
     @abstractmethod
     def compile(
-        self,
-        attention: Attention,
-        ffn: FeedForward,
-        *,
-        int8: bool,
-        kept: Collection[str],
-        largest: int,
-        threads: int,
+        self, attention: Attention, ffn: FeedForward, *, precision: str, largest: int, threads: int
     ) -> Compiled:
         """Make a layer ready to run."""
 

@@ -5,18 +5,14 @@ Legend: T tokens, R tokens that are gone on with, B texts, Q queries and S keys 
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from albert.inference.int8 import Form
 from albert.inference.onnx_graph import Graph
 from albert.model.encoder import Attention, FeedForward
 
 
-def layer_graph(
-    attention: Attention, ffn: FeedForward, *, int8: Form | None, kept: Collection[str], largest: int
-) -> bytes:
+def layer_graph(attention: Attention, ffn: FeedForward, *, int8: Form | None, largest: int) -> bytes:
     """Return the graph: states [T, H] in, states [R, H] out."""
-    graph, width = Graph(int8=int8, kept=kept, largest=largest), attention.query.in_features
+    graph, width = Graph(int8=int8, kept=(), largest=largest), attention.query.in_features
     states = graph.input("states", "float32", ["T", width])
     rows, queries = graph.input("rows", "int64", ["R"]), graph.input("queries", "int64", ["B", "Q"])
     keys, bias = graph.input("keys", "int64", ["B", "S"]), graph.input("bias", "float32", ["B", 1, 1, "S"])

@@ -296,8 +296,8 @@ def load(
 ) -> Model:
     """Open a model folder, a run folder, or a model that comes with the package.
 
-    `engine` is torch, onnx, openvino or auto, the fastest that is installed (the default); `precision` fp32 or int8;
-    `early_exit` a rule (patience=3, confidence=0.95) by which texts leave before the last layer.
+    `engine` is torch, onnx, openvino or auto, the fastest that is installed (the default); `precision` fp32, bf16
+    or int8; `early_exit` a rule (patience=3, confidence=0.95) by which texts leave before the last layer.
     """
     folder = locate(name)
     loaded = load_model(folder)

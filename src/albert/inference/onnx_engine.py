@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import onnxruntime
 
+from albert.errors import UsageError
 from albert.inference.layer_engine import Compiled, Feeds, Floats, LayerEngine
 from albert.inference.layer_graph import layer_graph
 from albert.model.encoder import Attention, FeedForward
@@ -17,9 +16,13 @@ class OnnxEngine(LayerEngine):
     name = "onnx"
 
     def compile(
-        self, attention: Attention, ffn: FeedForward, *, int8: bool, kept: Collection[str], largest: int, threads: int
+        self, attention: Attention, ffn: FeedForward, *, precision: str, largest: int, threads: int
     ) -> Compiled:
-        graph = layer_graph(attention, ffn, int8="rows" if int8 else None, kept=kept, largest=largest)
+        if precision == "bf16":
+            raise UsageError(
+                "precision bf16: ONNX Runtime has none on a CPU: use the engine torch or openvino, or int8"
+            )
+        graph = layer_graph(attention, ffn, int8="rows" if precision == "int8" else None, largest=largest)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = 3

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import openvino
 
+from albert.errors import UsageError
 from albert.inference.layer_engine import Compiled, Feeds, Floats, LayerEngine
 from albert.inference.layer_graph import layer_graph
 from albert.model.encoder import Attention, FeedForward
@@ -25,14 +24,16 @@ class OpenVinoEngine(LayerEngine):
     name = "openvino"
 
     def compile(
-        self, attention: Attention, ffn: FeedForward, *, int8: bool, kept: Collection[str], largest: int, threads: int
+        self, attention: Attention, ffn: FeedForward, *, precision: str, largest: int, threads: int
     ) -> Compiled:
-        graph = layer_graph(attention, ffn, int8="weights" if int8 else None, kept=kept, largest=largest)
-        core = openvino.Core()
+        int8, core = precision == "int8", openvino.Core()
+        if precision == "bf16" and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            raise UsageError("precision bf16: OpenVINO has none on this CPU: use fp32, or int8")
+        graph = layer_graph(attention, ffn, int8="weights" if int8 else None, largest=largest)
         settings = {
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_PRECISION_HINT": "f32",  # else bf16 where the CPU has it
+            "INFERENCE_PRECISION_HINT": "bf16" if precision == "bf16" else "f32",
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": int8_group(attention, ffn) if int8 else 0,
         }
         request = core.compile_model(core.read_model(graph), "CPU", settings).create_infer_request()

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from albert.batch import STATES, Batch, Positions, Said, Wanted, places_of
+from albert.batch import STATES, Batch, Positions, Said, Wanted, places_of, rounded
 from albert.model import HEADS, Albert, AlbertConfig, Packed
 from albert.model.encoder import Encoded
 from albert.model.heads import ConditionalSpanHead
@@ -23,6 +24,7 @@ class TorchEngine:
 
     def __init__(self, model: Albert) -> None:
         self.model = model.eval()
+        self._blocks = model.encoder.steps()
 
     @property
     def config(self) -> AlbertConfig:
@@ -55,17 +57,17 @@ class TorchEngine:
     def states(self, packed: Packed, *, first: bool) -> Tensor:
         """Run all layers: [T, H], or [B, H] of the first tokens alone, which the last layer then computes alone."""
         encoder = self.model.encoder
-        x = encoder.embed(packed)
-        *before, (attention, ffn, own) = encoder.steps()
+        x = _filled(encoder.embed(packed))
+        *before, (attention, ffn, own) = self._blocks
         for step in before:
             x = encoder.layer(x, packed, *step)
         if first:
             return encoder.class_layer(x, packed, attention, ffn)
-        return encoder.layer(x, packed, attention, ffn, own)
+        return encoder.layer(x, packed, attention, ffn, own)[: packed.token_ids.shape[0]]
 
     def step(self, number: int, x: Tensor, packed: Packed) -> Tensor:
         """Run one layer, counted from 0: [T, H] → [T, H]."""
-        return self.model.encoder.layer(x, packed, *self.model.encoder.steps()[number])
+        return self.model.encoder.layer(_filled(x), packed, *self._blocks[number])[: len(x)]
 
     def _say(self, head: str, states: Tensor, packed: Packed, positions: Positions, first: bool) -> list[Arrays]:
         """Return what one head says of each text; `first`: states are of the first tokens alone."""
@@ -100,6 +102,12 @@ class TorchEngine:
         beam = head.beam(states, packed, allowed=torch.from_numpy(allowed).to(self.model.device))
         values = (beam.start_scores, beam.starts, beam.end_scores, beam.ends, beam.no_answer)
         return list(zip(*map(_to_numpy, values), strict=True))
+
+
+def _filled(x: Tensor) -> Tensor:
+    """Return states with rows of zeros up to a rounded number, once, so that no product of a layer need do it."""
+    added = rounded(x.shape[0]) - x.shape[0]
+    return F.pad(x, (0, 0, 0, added)) if added else x
 
 
 def _to_numpy(values: Tensor) -> np.ndarray:

@@ -73,6 +73,7 @@ class Attention(nn.Module):
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
         self.output = nn.Linear(width, width)
+        self.together: nn.Module | None = None  # stands for query, key and value, as one product (cpu_linear.py)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.norm = LayerNorm(width, eps=config.layer_norm_eps) if not config.norm_per_depth else None
 
@@ -81,11 +82,15 @@ class Attention(nn.Module):
     ) -> Tensor:
         dropout = self.attention_dropout if self.training else 0.0
         asking = x if first is None else x.index_select(0, first)  # [T, H] or [B, H]
-        query, value = self.query(asking), self.value(x)
+        if self.together is None:
+            query, key, value = self.query(asking), self.key(x), self.value(x)
+        else:
+            query, key, value = self.together(x).chunk(3, dim=-1)
+            query = query if first is None else query.index_select(0, first)
         if own is not None:
             assert first is None, "an adapter asks for all tokens"
             query, value = own.adapt(x, query, value)
-        mixed = attend(query, self.key(x), value, packed=packed, num_heads=self.num_heads, dropout=dropout)
+        mixed = attend(query, key, value, packed=packed, num_heads=self.num_heads, dropout=dropout)
         norm = self.norm if own is None else own.attention_norm or self.norm
         assert norm is not None
         return norm(asking + self.dropout(self.output(mixed)))

@@ -22,6 +22,8 @@ from torch.nn import functional as F
 
 from albert.batch import Batch, Ints
 
+SHORT = 64  # tokens of a text that bf16 on a CPU attends to by the fused kernel
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -103,8 +105,13 @@ def _move(array: np.ndarray, device: torch.device) -> Tensor:
 def attend(query: Tensor, key: Tensor, value: Tensor, *, packed: Packed, num_heads: int, dropout: float) -> Tensor:
     """Let every token attend to the tokens of its own text: [T, H] three times in, [T, H] out.
 
-    A query of each text's first token alone, [B, H], gives [B, H].
+    A query of each text's first token alone, [B, H], gives [B, H]. Rows past the last text are filler, and stay so.
     """
+    count = packed.token_ids.shape[0]
+    if filler := key.shape[0] - count:
+        query, key, value = query[:count], key[:count], value[:count]
+        mixed = attend(query, key, value, packed=packed, num_heads=num_heads, dropout=dropout)
+        return mixed if len(query) < count else F.pad(mixed, (0, 0, 0, filler))
     tokens, width = query.shape
     heads = (num_heads, width // num_heads)  # N, D
     first = tokens != key.shape[0]
@@ -150,8 +157,10 @@ def _mix(query: Tensor, key: Tensor, value: Tensor, *, dropout: float, bias: Ten
     """Attend: [B, N, S, D] in and out.
 
     In bf16 on a CPU by plain products: with its backward, PyTorch's fused kernel takes two to five times as long there.
+    Without one it is faster for short texts: 23 against 72 us for 28 tokens, 4 heads; 1.2 against 0.8 ms for 8 × 128.
     """
-    if query.dtype is not torch.bfloat16 or query.device.type != "cpu":
+    short = key.shape[-2] < SHORT and not torch.is_grad_enabled()
+    if query.dtype is not torch.bfloat16 or query.device.type != "cpu" or short:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
     scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)
     weights = torch.softmax(scores if bias is None else scores + bias, dim=-1)

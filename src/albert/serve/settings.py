@@ -22,7 +22,7 @@ class ServeSettings(Section):
     exact: bool = False  # every sequence runs alone: bitwise the same whatever else is asked
     workers: Count = 1  # processes
     engine: str | None = None  # torch, onnx, openvino; None: the fastest that is installed
-    precision: str = "fp32"  # or int8
+    precision: str = "fp32"  # bf16, int8
 
     batch_tokens: Count = 4096
     batch_wait: Annotated[float, Field(ge=0, le=1)] = 0.002  # of a batch's first request for others, if nothing runs
