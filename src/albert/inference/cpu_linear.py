@@ -9,7 +9,7 @@ tensors and FBGEMM's packed weights are deprecated since 2.10. A packed layer ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -29,19 +29,17 @@ ACTIVATIONS = {None: ("none", ""), "gelu_new": ("gelu", "tanh"), "gelu": ("gelu"
 
 
 class PackedLinear(nn.Module):
-    """Linear layers side by side in oneDNN's layout, in fp32 or bf16, and perhaps the non-linearity after them.
+    """A linear layer in oneDNN's layout, in fp32 or bf16, and perhaps the non-linearity after it.
 
     A CPU that does not multiply in bf16 gets weights of bf16 and products in fp32: with AVX-512 alone oneDNN would take
     three times as long, and on AVX2 it refuses.
     """
 
-    def __init__(
-        self, linears: Sequence[nn.Linear], activation: Activation | None = None, *, bf16: bool = False
-    ) -> None:
+    def __init__(self, linear: nn.Linear, activation: Activation | None = None, *, bf16: bool = False) -> None:
         super().__init__()
         self.activation, self.algorithm = ACTIVATIONS[activation]
         self.dtype = torch.bfloat16 if bf16 and has_bf16() else torch.float32
-        weight, self.bias = _joined(linears)
+        self.bias, weight = linear.bias.detach(), linear.weight.detach()
         weight = (weight.bfloat16() if bf16 else weight).to(self.dtype)
         self.weight = torch.ops.mkldnn._reorder_linear_weight(weight, None)
 
@@ -56,25 +54,23 @@ class PackedLinear(nn.Module):
 
 
 class Bf16Linear(nn.Module):
-    """Linear layers side by side in bf16 by PyTorch's own product, where there is no oneDNN: on a GPU."""
+    """A linear layer in bf16 by PyTorch's own product, where there is no oneDNN: on a GPU."""
 
-    def __init__(self, linears: Sequence[nn.Linear]) -> None:
+    def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        weight, bias = _joined(linears)
-        self.weight, self.bias = weight.bfloat16(), bias.bfloat16()
+        self.weight, self.bias = linear.weight.detach().bfloat16(), linear.bias.detach().bfloat16()
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x.bfloat16(), self.weight, self.bias)
 
 
 class Int8Linear(nn.Module):
-    """Linear layers side by side in int8, their activations scaled token by token."""
+    """A linear layer in int8, its activations scaled token by token."""
 
-    def __init__(self, linears: Sequence[nn.Linear], *, largest: int) -> None:
+    def __init__(self, linear: nn.Linear, *, largest: int) -> None:
         super().__init__()
-        joined, self.bias = _joined(linears)
-        weight, scales = quantise(joined.numpy(), largest=largest)
-        self.scales = torch.from_numpy(scales)
+        weight, scales = quantise(linear.weight.detach().float().numpy(), largest=largest)
+        self.bias, self.scales = linear.bias.detach(), torch.from_numpy(scales)
         self.zeros = torch.zeros(len(scales), dtype=torch.int32)
         self.weight = torch.ops.onednn.qlinear_prepack(torch.from_numpy(weight), None)
 
@@ -97,7 +93,7 @@ def pack_linears(model: Albert, *, precision: str) -> Albert:
                 "onnx or openvino"
             )
         largest = FULL if has_vnni() else SAFE
-        return _replaced(model, lambda linears: Int8Linear(linears, largest=largest))
+        return _replaced(model, partial(Int8Linear, largest=largest))
     if onednn:
         return _replaced(model, partial(PackedLinear, bf16=precision == "bf16"), fused=True)
     return _replaced(model, Bf16Linear) if precision == "bf16" else model
@@ -108,22 +104,16 @@ def _replaced(model: Albert, packed: Callable[..., nn.Module], *, fused: bool = 
     for attention in model.encoder.attention:
         assert isinstance(attention, Attention)
         attention.set_submodule("dropout", nn.Identity())  # a call that does nothing costs 3 us
-        attention.together = packed([attention.query, attention.key, attention.value])
-        attention.set_submodule("output", packed([attention.output]))
+        attention.together = packed(attention.joined())
+        attention.set_submodule("output", packed(attention.output))
         del attention.query, attention.key, attention.value
     for ffn in model.encoder.ffn:
         assert isinstance(ffn, FeedForward)
         ffn.set_submodule("dropout", nn.Identity())
-        ffn.set_submodule("up", packed([ffn.up], ffn.activation) if fused else packed([ffn.up]))
-        ffn.set_submodule("down", packed([ffn.down]))
+        ffn.set_submodule("up", packed(ffn.up, ffn.activation) if fused else packed(ffn.up))
+        ffn.set_submodule("down", packed(ffn.down))
         ffn.activation = None if fused else ffn.activation
     return model
-
-
-def _joined(linears: Sequence[nn.Linear]) -> tuple[Tensor, Tensor]:
-    """Return the weights and the biases of linear layers of one input, one below the other."""
-    weights, biases = [linear.weight.detach() for linear in linears], [linear.bias.detach() for linear in linears]
-    return torch.cat(weights), torch.cat(biases)
 
 
 def has_bf16() -> bool:

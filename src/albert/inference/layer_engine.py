@@ -15,12 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from albert.batch import Ints, rounded
 from albert.errors import UsageError
 from albert.hardware import count_threads
 from albert.inference.int8 import FULL, SAFE, has_vnni
+from albert.inference.layer_graph import Blocks
 from albert.inference.torch_engine import TorchEngine
 from albert.model import Albert, Packed
 from albert.model.encoder import Attention, FeedForward
@@ -32,17 +33,18 @@ Compiled = Callable[[Feeds], Floats]  # a layer: the arrays of `Layout.feeds` to
 
 @dataclass(frozen=True)
 class Layout:
-    """Where tokens stand in rows for attention, and which of them a layer goes on with, as arrays of rounded shapes."""
+    """Where tokens stand in rows for attention, and which are gone on with in the end, as arrays of rounded shapes."""
 
-    rows: Ints  # [R] tokens that are gone on with
-    queries: Ints  # [B, Q] places among these
-    keys: Ints  # [B, S] places among all tokens
+    keys: Ints  # [B, S] places of the tokens of each text; its queries too, in all layers but the last
     bias: Floats  # [B, 1, 1, S] 0 at tokens, -10000 past the end
-    back: Ints  # [R] the place of each token among the rows' queries
+    back: Ints  # [T] the place of each token among the rows
+    rows: Ints  # [R] tokens that the last layer goes on with
+    queries: Ints  # [B, Q] the tokens of each text that it asks for
+    last_back: Ints  # [R] the place of each among these
 
     def feeds(self, states: Floats) -> Feeds:
-        """Return the inputs of a layer by name."""
-        return {"states": states} | {name: getattr(self, name) for name in ("rows", "queries", "keys", "bias", "back")}
+        """Return the inputs of the layers by name."""
+        return {"states": states} | vars(self)
 
 
 def lay_out(lengths: Sequence[int], *, first: bool) -> Layout:
@@ -55,13 +57,13 @@ def lay_out(lengths: Sequence[int], *, first: bool) -> Layout:
     keys[: len(own)] = place
     bias = np.zeros((texts, 1, 1, longest), dtype=np.float32)
     bias[: len(own), 0, 0] = np.where(np.arange(longest) < own[:, None], 0.0, -10000.0)
-    if first:
-        rows, back = np.zeros(texts, dtype=np.int64), np.arange(texts)
-        rows[: len(own)] = starts
-        return Layout(rows, np.arange(texts)[:, None], keys, bias, back)
     back = np.zeros(rounded(tokens), dtype=np.int64)
     back[:tokens] = np.repeat(np.arange(len(own)), own) * longest + np.arange(tokens) - np.repeat(starts, own)
-    return Layout(np.arange(rounded(tokens)), keys, keys, bias, back)
+    if not first:
+        return Layout(keys, bias, back, np.arange(rounded(tokens)), keys, back)
+    rows = np.zeros(texts, dtype=np.int64)
+    rows[: len(own)] = starts
+    return Layout(keys, bias, back, rows, rows[:, None], np.arange(texts))
 
 
 class LayerEngine(TorchEngine, ABC):
@@ -73,42 +75,39 @@ class LayerEngine(TorchEngine, ABC):
             raise UsageError("layers with parameters of their own per depth (norm_per_depth, adapter_rank): use torch")
         if model.device.type != "cpu":
             raise UsageError(f"the model is on {model.device.type}, and this engine runs on the CPU: use torch")
-        largest = FULL if has_vnni() else SAFE
-        compiled: dict[tuple[int, int], Compiled] = {}
-        self._steps: list[Compiled] = []
-        for attention, ffn, _ in model.encoder.steps():
+        self.precision = precision
+        self._all = self._compiled(self._blocks)
+        self._single: dict[tuple[int, int], Compiled] = {}  # layers by themselves, where somebody asked for them
+
+    def _compiled(self, steps: Sequence[tuple[nn.Module, nn.Module, nn.Module | None]]) -> Compiled:
+        blocks = []
+        for attention, ffn, _ in steps:
             assert isinstance(attention, Attention)
             assert isinstance(ffn, FeedForward)
-            key = (id(attention), id(ffn))
-            if key not in compiled:
-                compiled[key] = self.compile(
-                    attention, ffn, precision=precision, largest=largest, threads=count_threads()
-                )
-            self._steps.append(compiled[key])
+            blocks.append((attention, ffn))
+        return self.compile(blocks, largest=FULL if has_vnni() else SAFE, threads=count_threads())
 
     @abstractmethod
-    def compile(
-        self, attention: Attention, ffn: FeedForward, *, precision: str, largest: int, threads: int
-    ) -> Compiled:
-        """Make a layer ready to run."""
+    def compile(self, blocks: Blocks, *, largest: int, threads: int) -> Compiled:
+        """Make layers ready to run, one after the other."""
 
     def states(self, packed: Packed, *, first: bool) -> Tensor:
         """Run all layers: [T, H], or [B, H] of the first tokens alone."""
-        every = lay_out(packed.lengths, first=False)
-        padded, tokens = _padded(self.model.encoder.embed(packed), every), sum(packed.lengths)
-        last = lay_out(packed.lengths, first=True) if first else every
-        for layer in self._steps[:-1]:
-            padded = layer(every.feeds(padded))
-        padded = self._steps[-1](last.feeds(padded))
-        return torch.from_numpy(padded[: len(packed.lengths) if first else tokens])
+        layout = lay_out(packed.lengths, first=first)
+        states = self._all(layout.feeds(_padded(self.model.encoder.embed(packed), layout)))
+        return torch.from_numpy(states[: len(packed.lengths) if first else sum(packed.lengths)])
 
     def step(self, number: int, x: Tensor, packed: Packed) -> Tensor:
         """Run one layer, counted from 0: [T, H] → [T, H]."""
-        every = lay_out(packed.lengths, first=False)
-        return torch.from_numpy(self._steps[number](every.feeds(_padded(x, every)))[: len(x)])
+        attention, ffn, _ = self._blocks[number]
+        key = (id(attention), id(ffn))
+        if key not in self._single:
+            self._single[key] = self._compiled([self._blocks[number]])
+        layout = lay_out(packed.lengths, first=False)
+        return torch.from_numpy(self._single[key](layout.feeds(_padded(x, layout)))[: len(x)])
 
 
 def _padded(x: Tensor, layout: Layout) -> Floats:
-    padded = np.zeros((len(layout.rows), x.shape[1]), dtype=np.float32)
+    padded = np.zeros((len(layout.back), x.shape[1]), dtype=np.float32)
     padded[: len(x)] = x.numpy()
     return padded

@@ -6,8 +6,7 @@ import onnxruntime
 
 from albert.errors import UsageError
 from albert.inference.layer_engine import Compiled, Feeds, Floats, LayerEngine
-from albert.inference.layer_graph import layer_graph
-from albert.model.encoder import Attention, FeedForward
+from albert.inference.layer_graph import Blocks, layer_graph
 
 
 class OnnxEngine(LayerEngine):
@@ -15,14 +14,12 @@ class OnnxEngine(LayerEngine):
 
     name = "onnx"
 
-    def compile(
-        self, attention: Attention, ffn: FeedForward, *, precision: str, largest: int, threads: int
-    ) -> Compiled:
-        if precision == "bf16":
+    def compile(self, blocks: Blocks, *, largest: int, threads: int) -> Compiled:
+        if self.precision == "bf16":
             raise UsageError(
                 "precision bf16: ONNX Runtime has none on a CPU: use the engine torch or openvino, or int8"
             )
-        graph = layer_graph(attention, ffn, int8="rows" if precision == "int8" else None, largest=largest)
+        graph = layer_graph(blocks, int8="rows" if self.precision == "int8" else None, largest=largest)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = 3

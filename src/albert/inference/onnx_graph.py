@@ -50,6 +50,13 @@ class Graph:
         self._nodes.append(helper.make_node(op, inputs, [output], name=f"node_{len(self._nodes)}", **attributes))
         return output
 
+    def split(self, x: str, count: int) -> list[str]:
+        """Divide the last dimension into equal parts."""
+        name = f"Split_{len(self._nodes)}"
+        outputs = [f"{name}_{part}" for part in range(count)]
+        self._nodes.append(helper.make_node("Split", [x], outputs, name=name, axis=-1, num_outputs=count))
+        return outputs
+
     def named(self, value: str, name: str) -> str:
         """Give a value another name: an output's, which readers must find without a second one beside it."""
         for node in self._nodes:
@@ -125,14 +132,19 @@ class Graph:
         *,
         names: tuple[str, str],
         mix: Callable[[str, str, str], str],
+        joined: nn.Linear | None = None,
         asking: str | None = None,
     ) -> str:
-        """Add a layer; `mix` is attention between query, key and value, `asking` the tokens that are gone on with."""
+        """Add a layer; `mix` is attention between query, key and value, `asking` the tokens that are gone on with.
+
+        `joined` stands for query, key and value as one matrix: fewer products, which counts for a short text.
+        """
         asking = asking or x
-        query, key, value = (
-            self.linear(asking if part == "query" else x, f"{names[0]}.{part}", getattr(attention, part))
-            for part in ("query", "key", "value")
-        )
+        if joined is None:
+            parts = ("query", "key", "value")
+            query, key, value = (self.linear(x, f"{names[0]}.{part}", getattr(attention, part)) for part in parts)
+        else:
+            query, key, value = self.split(self.linear(x, f"{names[0]}.query", joined), 3)
         mixed = self.linear(mix(query, key, value), f"{names[0]}.output", attention.output)
         assert attention.norm is not None
         assert ffn.norm is not None

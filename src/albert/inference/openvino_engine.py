@@ -6,7 +6,7 @@ import openvino
 
 from albert.errors import UsageError
 from albert.inference.layer_engine import Compiled, Feeds, Floats, LayerEngine
-from albert.inference.layer_graph import layer_graph
+from albert.inference.layer_graph import Blocks, layer_graph
 from albert.model.encoder import Attention, FeedForward
 
 GROUPS = (128, 64, 32)  # activations that share a scale in int8: the largest is the fastest
@@ -23,23 +23,23 @@ class OpenVinoEngine(LayerEngine):
 
     name = "openvino"
 
-    def compile(
-        self, attention: Attention, ffn: FeedForward, *, precision: str, largest: int, threads: int
-    ) -> Compiled:
-        int8, core = precision == "int8", openvino.Core()
-        if precision == "bf16" and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+    def compile(self, blocks: Blocks, *, largest: int, threads: int) -> Compiled:
+        int8, core = self.precision == "int8", openvino.Core()
+        if self.precision == "bf16" and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             raise UsageError("precision bf16: OpenVINO has none on this CPU: use fp32, or int8")
-        graph = layer_graph(attention, ffn, int8="weights" if int8 else None, largest=largest)
+        graph = layer_graph(blocks, int8="weights" if int8 else None, largest=largest)
         settings = {
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_PRECISION_HINT": "bf16" if precision == "bf16" else "f32",
-            "DYNAMIC_QUANTIZATION_GROUP_SIZE": int8_group(attention, ffn) if int8 else 0,
+            "INFERENCE_PRECISION_HINT": "bf16" if self.precision == "bf16" else "f32",
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": int8_group(*blocks[0]) if int8 else 0,
         }
-        request = core.compile_model(core.read_model(graph), "CPU", settings).create_infer_request()
+        compiled = core.compile_model(core.read_model(graph), "CPU", settings)
+        request, names = compiled.create_infer_request(), [port.any_name for port in compiled.inputs]
 
         def run(feeds: Feeds) -> Floats:
-            out: Floats = request.infer(feeds)[0]
+            # an input that no layer reads (`back`, of a single layer) is none of OpenVINO's
+            out: Floats = request.infer({name: feeds[name] for name in names}, share_inputs=True)[0]
             return out
 
         return run

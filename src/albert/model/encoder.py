@@ -77,6 +77,15 @@ class Attention(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.norm = LayerNorm(width, eps=config.layer_norm_eps) if not config.norm_per_depth else None
 
+    def joined(self) -> nn.Linear:
+        """Return query, key and value as one linear layer, for use alone."""
+        parts = (self.query, self.key, self.value)
+        shape = (self.query.in_features, 3 * self.query.out_features)
+        linear: nn.Linear = nn.utils.skip_init(nn.Linear, *shape)  # type: ignore[no-untyped-call]
+        linear.weight = nn.Parameter(torch.cat([part.weight.detach() for part in parts]), requires_grad=False)
+        linear.bias = nn.Parameter(torch.cat([part.bias.detach() for part in parts]), requires_grad=False)
+        return linear
+
     def forward(
         self, x: Tensor, packed: Packed, own: OwnParameters | None = None, *, first: Tensor | None = None
     ) -> Tensor:
