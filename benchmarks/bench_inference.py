@@ -30,6 +30,7 @@ from typing import Any
 from inference_peers import CONTENDERS, PADDED, Classify, Texts, file_sizes, ours, shape_of
 from recording import data_folder, peak_memory, print_table, record
 
+from albert.errors import UsageError
 from albert.hardware import count_threads, keep_memory
 from albert.model import new_model
 from albert.model.folder import save_model
@@ -75,9 +76,13 @@ def open_all(folder: Path, only: Sequence[str], rules: Sequence[str] = ()) -> di
         if missing := [package for package in packages if not find_spec(package)]:
             print(f"left out: {name} needs {', '.join(missing)}")
             continue
-        runs[name] = (precision, opened(folder))
+        try:
+            runs[name] = (precision, opened(folder))
+        except UsageError as reason:
+            print(f"left out: {name}: {reason}")
+            continue
         for rule in rules if name.startswith("ours") else ():
-            engine = name.removeprefix("ours, ").removesuffix(" int8")
+            engine = name.removeprefix("ours, ").split()[0]
             runs[f"{name}, {rule}"] = (precision, ours(folder, engine, precision, rule))
     return runs
 

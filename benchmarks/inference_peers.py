@@ -147,6 +147,8 @@ CONTENDERS: dict[str, tuple[tuple[str, ...], str, Callable[[Path], Classify]]] =
     "ours, torch": ((), "fp32", lambda f: ours(f, "torch", "fp32")),
     "ours, onnx": (("onnxruntime",), "fp32", lambda f: ours(f, "onnx", "fp32")),
     "ours, openvino": (("openvino",), "fp32", lambda f: ours(f, "openvino", "fp32")),
+    "ours, torch bf16": ((), "bf16", lambda f: ours(f, "torch", "bf16")),
+    "ours, openvino bf16": (("openvino",), "bf16", lambda f: ours(f, "openvino", "bf16")),
     "ours, torch int8": ((), "int8", lambda f: ours(f, "torch", "int8")),
     "ours, onnx int8": (("onnxruntime",), "int8", lambda f: ours(f, "onnx", "int8")),
     "ours, openvino int8": (("openvino",), "int8", lambda f: ours(f, "openvino", "int8")),

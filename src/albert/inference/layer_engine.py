@@ -1,7 +1,8 @@
-"""Engines that run one compiled layer again and again: what ONNX Runtime and OpenVINO have in common.
+"""Engines whose layers something else than torch runs: what ONNX Runtime and OpenVINO have in common.
 
 Tokens stay packed; only attention lays them out in rows. Embedding and heads, a few percent of the work, are the torch
-modules themselves, so there is one set of them. Each different layer is compiled once: one for a model that shares all.
+modules themselves, so there is one set of them. The layers are one graph, a call for a batch: a call for every layer
+cost a short text up to a third of its time (docs/lab_log.md). One layer alone is compiled where texts leave early.
 Shapes are rounded up to a few sizes, because the caches of both runtimes keep something for every shape that they meet
 (onnxruntime#9313, openvino#15831). The last layer computes the class positions alone where nothing else is wanted.
 """

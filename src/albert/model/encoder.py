@@ -135,7 +135,7 @@ class Encoded:
 class Encoder(nn.Module):
     """Embedding, projection, layers, pooler: `forward` is `embed`, a `layer` for each of the `steps`, and `pool`.
 
-    The parts can be run by themselves: an engine compiles one layer and calls it L times, a text that is done leaves
+    The parts can be run by themselves: an engine runs the layers in its own way, a text that is done leaves
     the batch between two layers (`Packed.restrict`).
     """
 
