@@ -34,7 +34,7 @@ def test_a_sound_machine_ends_with_zero_and_one_line_a_finding() -> None:
     assert code == 0, text
     assert "\x1b" not in text
     assert all(line.startswith(("ok ", "note ")) for line in text.splitlines())
-    for name in ("memory", "disk", "core", "torch", "device", "threads", "precision", "AMX", "engines", "int8"):
+    for name in ("memory", "disk", "core", "torch", "device", "threads", "precision", "AMX", "engines", "bf16", "int8"):
         assert f" {name} " in text
 
 
