@@ -95,7 +95,7 @@ def test_a_file_gives_a_file_in_the_same_order(classifier: str, tmp_path: Path, 
         rows = json.loads(target.read_text())
     else:
         rows = list(csv.DictReader(target.open(), delimiter="," if out.endswith("csv") else "\t"))
-    assert [row["text"] for row in rows] == texts
+    assert [row["text" if name.endswith("txt") else "review"] for row in rows] == texts
     assert [row["label"] for row in rows] == expected
 
 
@@ -127,7 +127,7 @@ def test_a_model_of_pairs_is_given_pairs_and_one_of_single_texts_is_not(
     record = json.loads(ok(["predict", pairs, "one", "--pair", "two", "--json"]))
     assert (record["text"], record["pair"]) == ("one", "two")
     (tmp_path / "other.csv").write_text("premise,hypothesis\none,two\n")
-    assert json.loads(ok(["predict", pairs, str(tmp_path / "other.csv")]))["pair"] == "two", "by their usual names"
+    assert json.loads(ok(["predict", pairs, str(tmp_path / "other.csv")]))["hypothesis"] == "two", "by their usual names"
     (tmp_path / "t.csv").write_text("sentence1,sentnce2,id\nhello there,how are you,1\n")
     (tmp_path / "e.csv").write_text("sentence1,same\nhello,yes\nfoo,no\n")
     for words, error in (
@@ -210,13 +210,8 @@ def test_all_other_columns_stand_beside_the_decisions(classifier: str, tmp_path:
     path.write_text("id,review,label,day\n007,the old harbour,good,Monday\n008,,bad,Tuesday\n")
     ok(["predict", classifier, str(path), "--out", str(out)])
     first, second = csv.DictReader(out.open())
-    assert list(first)[:5] == ["id", "input_label", "day", "text", "label"]
-    assert (first["id"], first["input_label"], first["day"], first["text"]) == (
-        "007",
-        "good",
-        "Monday",
-        "the old harbour",
-    )
+    assert list(first)[:5] == ["id", "review", "input_label", "day", "label"]
+    assert list(first.values())[:4] == ["007", "the old harbour", "good", "Monday"]
     assert (first["warning"], second["warning"]) == ("", "empty text")
     span = make(tmp_path / "span", tokenizer, SpanTask(max_length=64))
     choice = make(tmp_path / "choice", tokenizer, Choice(2, max_length=64))
@@ -228,11 +223,13 @@ def test_all_other_columns_stand_beside_the_decisions(classifier: str, tmp_path:
         (tagger, {"tokens": ["Maria", "wrote"]}),
         (tagger, {"text": "Maria wrote."}),
         (filler, {"text": "Maria [MASK]."}),
+        (filler, {"body": "Maria [MASK]."}),
     ):
         (tmp_path / "in.jsonl").write_text(json.dumps(row | {"key": 7}))
         record = json.loads(ok(["predict", model, str(tmp_path / "in.jsonl")]))
         assert (record["key"], record["warning"]) == (7, None)
         assert not [name for name in record if name.startswith("input_")], "nothing stands there twice"
+        assert ("text" in record) == ("body" not in row and "question" not in row), "a column keeps its name"
 
 
 def test_a_text_without_a_blank_or_a_word_is_noted_in_its_row(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -273,7 +270,7 @@ def test_parquet_is_written_with_types_and_vectors_as_a_matrix(classifier: str, 
     )
     ok(["predict", classifier, str(tmp_path / "in.parquet"), "--out", str(tmp_path / "out.parquet")])
     rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
-    assert [(row["key"], row["day"], row["text"]) for row in rows] == [
+    assert [(row["key"], row["day"], row["review"]) for row in rows] == [
         (7, date(2024, 1, 1), "one ship"),
         (8, None, "two"),
     ]
@@ -354,7 +351,7 @@ def test_a_changed_input_begins_anew_and_a_bad_row_leaves_nothing(
         assert isinstance(run.invoke(app, words).exception, Interrupted)
     source.write_text("".join(json.dumps({"review": f"dog {i}"}) + "\n" for i in range(100)))
     ok(words)
-    assert [json.loads(line)["text"] for line in out.open()] == [f"dog {i}" for i in range(100)]
+    assert [json.loads(line)["review"] for line in out.open()] == [f"dog {i}" for i in range(100)]
     out.unlink()
     source.write_text('{"review": "a dog"}\n{"review": 5}\n')
     assert isinstance(run.invoke(app, words).exception, DataError)

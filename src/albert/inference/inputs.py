@@ -20,7 +20,7 @@ from albert.errors import DataError, did_you_mean
 from albert.inference.fill import PlainText
 from albert.inference.model import Model, is_pair
 from albert.labelled.catalog import read_inputs
-from albert.labelled.cells import has_columns, other_columns, text_cell
+from albert.labelled.cells import beside_columns, has_columns, is_joined, text_cell
 from albert.labelled.column_names import CONTEXTS, FILE, PAIRS, TEXTS, TOKENS, plain
 from albert.labelled.conll import conll_name
 from albert.labelled.detection import find_columns
@@ -56,9 +56,9 @@ def read_plain(
             raise DataError(
                 f"{row.place}: no column {id_!r} for id: {did_you_mean(id_, row.values)} (--columns id=NAME)"
             )
-        others = other_columns(row, columns["text"])
         own = row.values[id_] if id_ is not None else row.values.get(FILE if path.is_dir() else "id")
-        yield PlainText(text, None if own is None else str(own), place=row.place, others=others)
+        example = PlainText(text, None if own is None else str(own), place=row.place)
+        yield beside_columns(example, row, columns, *([] if is_joined(row, columns["text"]) else ["text"]))
 
 
 def with_words(texts: Iterable[PlainText], report: ReadReport, *, keep: bool) -> Iterator[PlainText]:

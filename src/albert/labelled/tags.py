@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from albert.errors import UsageError
-from albert.labelled.cells import cell, other_columns
+from albert.labelled.cells import beside_columns, cell, is_joined
 from albert.labelled.conll import conll_name, read_conll
 from albert.labelled.detection import find_columns
 from albert.labelled.holdout import content_key
@@ -68,12 +68,14 @@ def read_words(task: AnyTask, path: Path, columns: Mapping[str, str], report: Re
     for row in read_rows(path, report=report):
         if "tokens" in columns or name in row.values:
             words = tuple(items_cell(row, "tokens", {"tokens": name}))
-            yield TagExample(words, place=row.place, others=other_columns(row, name))
+            others = {column: value for column, value in row.values.items() if column != name}
+            yield TagExample(words, place=row.place, others=others)
         else:
             told = {role: column for role, column in columns.items() if role != "tags"}
             text = text or find_columns(row, told)
             example = split_words(str(cell(row, "text", text) or ""))
-            yield replace(example, place=row.place, others=other_columns(row, text["text"]))
+            roles = [] if is_joined(row, text["text"]) else ["text"]
+            yield beside_columns(replace(example, place=row.place), row, text, *roles)
 
 
 def _key(example: TagExample) -> str:
