@@ -127,7 +127,9 @@ def test_a_model_of_pairs_is_given_pairs_and_one_of_single_texts_is_not(
     record = json.loads(ok(["predict", pairs, "one", "--pair", "two", "--json"]))
     assert (record["text"], record["pair"]) == ("one", "two")
     (tmp_path / "other.csv").write_text("premise,hypothesis\none,two\n")
-    assert json.loads(ok(["predict", pairs, str(tmp_path / "other.csv")]))["hypothesis"] == "two", "by their usual names"
+    assert json.loads(ok(["predict", pairs, str(tmp_path / "other.csv")]))["hypothesis"] == "two", (
+        "by their usual names"
+    )
     (tmp_path / "t.csv").write_text("sentence1,sentnce2,id\nhello there,how are you,1\n")
     (tmp_path / "e.csv").write_text("sentence1,same\nhello,yes\nfoo,no\n")
     for words, error in (
@@ -230,6 +232,9 @@ def test_all_other_columns_stand_beside_the_decisions(classifier: str, tmp_path:
         assert (record["key"], record["warning"]) == (7, None)
         assert not [name for name in record if name.startswith("input_")], "nothing stands there twice"
         assert ("text" in record) == ("body" not in row and "question" not in row), "a column keeps its name"
+    (tmp_path / "in.conll").write_text("Maria NN B-PER\nwrote VB O\n")
+    record = json.loads(ok(["predict", tagger, str(tmp_path / "in.conll")]))
+    assert (record["tags"], len(record["words"])) == (["B-PER", "O"], 2), "known tags stand beside those decided"
 
 
 def test_a_text_without_a_blank_or_a_word_is_noted_in_its_row(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -59,13 +59,11 @@ def open_tags(request: DataRequest, task: AnyTask | None) -> Opened:
 def read_words(task: AnyTask, path: Path, columns: Mapping[str, str], report: ReadReport) -> Iterator[TagExample]:
     """Read sentences to tag, one at a time: words of CoNLL files and of tables with tokens; else a text is cut."""
     assert isinstance(task, Tagging)
-    name = columns.get("tokens", COLUMNS["tokens"])
-    if conll_name(path):
-        for row in read_conll(path, tagged=False, report=report):
-            yield TagExample(tuple(row.values["tokens"]), place=row.place)
-        return
+    conll = conll_name(path)
+    name = COLUMNS["tokens"] if conll else columns.get("tokens", COLUMNS["tokens"])
     text: Mapping[str, str] | None = None
-    for row in read_rows(path, report=report):
+    rows = read_conll(path, tagged=False, report=report) if conll else read_rows(path, report=report)
+    for row in rows:
         if "tokens" in columns or name in row.values:
             words = tuple(items_cell(row, "tokens", {"tokens": name}))
             others = {column: value for column, value in row.values.items() if column != name}
