@@ -119,6 +119,15 @@ def test_what_was_mended_and_where_standard_input_is_wrong_is_told(classifier: s
     assert str(result.exception).startswith("standard input:2: column 'review' holds 5")
 
 
+def test_other_columns_than_those_of_training_are_said(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("id,story\n1,the old harbour\n2,a ship came in\n")
+    words = ["predict", classifier, str(tmp_path / "other.csv"), "--out", str(tmp_path / "out.csv")]
+    note = "note: text = 'story': other.csv has no 'review', which the model was trained on"
+    assert note in run.invoke(app, words, catch_exceptions=False).stderr
+    told = run.invoke(app, [*words, "--columns", "text=story"], catch_exceptions=False)
+    assert "note: text" not in told.stderr
+
+
 def test_a_model_of_pairs_is_given_pairs_and_one_of_single_texts_is_not(
     classifier: str, tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
@@ -315,11 +324,12 @@ def test_an_interrupted_prediction_goes_on_without_a_row_lost_or_doubled(
     source.write_text("key,review\n" + "".join(f"{i},the old harbour {'was ' * (i % 7)}quiet\n" for i in range(500)))
     words = ["predict", classifier, str(source)]
     ok([*words, "--out", str(tmp_path / "whole.csv")])
-    monkeypatch.setattr(partial, "EVERY", 0.0)
     monkeypatch.setattr(TorchEngine, "run", stopping(TorchEngine.run, after=3))
     result = run.invoke(app, [*words, "--out", str(tmp_path / "out.csv")])
     assert isinstance(result.exception, Interrupted)
-    assert "rows are kept, run the same command to go on" in str(result.exception)
+    written = len((tmp_path / ".out.csv.partial").read_text().splitlines()) - 1
+    assert f": {written} rows are kept, run the same command to go on" in str(result.exception), "all that were decided"
+    assert written > 0
     assert not (tmp_path / "out.csv").exists()
     monkeypatch.undo()
     with (tmp_path / ".out.csv.partial").open("a") as file:

@@ -183,10 +183,8 @@ def _result_text(result: Finetuned) -> str:
         lines.append(f"warning: {chosen.problem}")
     if result.is_beaten_by_words:
         how = "as good" if chosen.score == result.bag_of_words else "better"
-        lines.append(
-            f"warning: a bag of words (TF-IDF and a linear model) is {how} on the same split: use it, or try more "
-            "epochs, another rate, more pre-training or a larger model"
-        )
+        more = ", or try more epochs, another rate, more pre-training or a larger model" if chosen.score != 1.0 else ""
+        lines.append(f"warning: a bag of words (TF-IDF and a linear model) is {how} on the same split: use it{more}")
     return "\n".join(lines)
 
 

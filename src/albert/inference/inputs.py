@@ -29,6 +29,7 @@ from albert.tasks.task import Example
 from albert.text.documents import ReadReport
 from albert.text.sources import source_of
 
+READ = ("text", "pair")
 HEADERS = {*TEXTS, *CONTEXTS, *TOKENS, *(first for first, _ in PAIRS)}  # names by which a header is known
 
 
@@ -75,6 +76,21 @@ def line_notes(path: Path, count: int) -> list[str]:
     if count < 2 or not path.is_file() or source_of(path, ("txt",)) is None or conll_name(path):
         return []
     return [f"{path}: {count:,} texts, one per line; a folder of .txt files is one text per file"]
+
+
+def column_notes(model: Model, path: Path, told: Mapping[str, str]) -> list[str]:
+    """Say which column is read where a file has not those that the model was trained on."""
+    known = _known_columns(model.columns, path) | dict(told)
+    missing = {role: name for role, name in model.columns.items() if role in READ and role not in known}
+    row = next(read_rows(path), None) if missing and not path.is_dir() and not conll_name(path) else None
+    if row is None or list(row.values) == ["text"]:
+        return []
+    found = find_columns(row, known)
+    return [
+        f"{role} = {found[role]!r}: {path.name} has no {name!r}, which the model was trained on"
+        for role, name in missing.items()
+        if role in found
+    ]
 
 
 @contextmanager
