@@ -2,7 +2,7 @@
 
 Each start is tuned once per task with `--early-exit` on some thousand rows, and scored on all of dev. int8 is compared
 with fp32 in the same engine, text by text: the interval is that of the difference over 2,000 bootstrap samples of dev.
-The 12-layer model is tiny-en-vectors opened at 12 layers (its layers share their weights) and tuned so. Scores don't
+The 12-layer model is tiny-en opened at 12 layers (its layers share their weights) and tuned so. Scores don't
 depend on what else the machine does, and what is done is not done again, so it may be stopped at any time. `--speed`
 measures the curves of early exit (run nothing beside it) and draws them; `--record` alone writes down what is done.
 
@@ -35,7 +35,7 @@ from albert.model.folder import load_model, save_model
 from albert.model.locate import locate
 from albert.tokenizer import Tokenizer
 
-DEEP = "tiny-en-vectors at 12 layers"
+DEEP = "tiny-en at 12 layers"
 MODELS = ("tiny-en", DEEP, "tiny-en-vectors")
 SAMPLES = 2_000
 INT8_LIMIT = 0.5  # points
@@ -58,7 +58,7 @@ def start_of(model: str, work: Path) -> str:
         return model
     folder = work / "deep"
     if not (folder / "config.json").exists():
-        shipped = locate("tiny-en-vectors")
+        shipped = locate("tiny-en")
         config = load_model(shipped).model.config.with_settings({"num_hidden_layers": 12})
         save_model(load_model(shipped, config=config).model, folder, tokenizer=Tokenizer.load(shipped))
     return str(folder)

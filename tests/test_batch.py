@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from albert.batch import pack
@@ -16,6 +18,12 @@ def test_nothing_and_empty_texts_are_refused() -> None:
         pack([[2, 3], [], []])
     with pytest.raises(UsageError, match="segments are not as long as their texts"):
         pack([[2, 3], [2]], [[0], [0, 0]])
+
+
+@pytest.mark.parametrize("texts", [[2, 3], "abc", [["a"]], [[2, 3.5]]], ids=str)
+def test_what_are_no_token_ids_are_refused_with_a_sentence(texts: Any) -> None:
+    with pytest.raises(UsageError, match=r"tokenizer\.encode"):
+        pack(texts)
 
 
 @pytest.mark.parametrize(

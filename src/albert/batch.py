@@ -69,16 +69,28 @@ def pack(texts: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | Non
     if not len(texts):
         raise UsageError("no texts to pack: give at least one list of token ids")
     for number, text in enumerate(texts, 1):
+        if isinstance(text, str) or not hasattr(text, "__len__"):
+            raise UsageError(
+                f"text {number} of {len(texts)} is {text!r:.50}: give lists of token ids (tokenizer.encode)"
+            )
         if not len(text):
             raise UsageError(f"text {number} of {len(texts)} has no tokens: each needs one at least, such as [CLS]")
     if segments is not None and [*map(len, segments)] != [*map(len, texts)]:
         raise UsageError("segments are not as long as their texts: give a segment for every token")
-    token_ids = np.concatenate([np.asarray(text, dtype=np.int64) for text in texts])
+    token_ids = _whole_numbers(texts)
     if segments is None:
         segment_ids = np.zeros_like(token_ids)
     else:
         segment_ids = np.concatenate([np.asarray(segment, dtype=np.int64) for segment in segments])
     return Batch(token_ids, segment_ids, np.array([len(text) for text in texts], dtype=np.int64))
+
+
+def _whole_numbers(texts: Sequence[Sequence[int]]) -> Ints:
+    """Return the tokens of all texts; what is no id is refused."""
+    ids = np.concatenate([np.asarray(text) for text in texts])
+    if ids.dtype.kind not in "iu":
+        raise UsageError("token ids are whole numbers: give what tokenizer.encode returns")
+    return ids.astype(np.int64, copy=False)
 
 
 def rounded(count: int) -> int:

@@ -96,6 +96,9 @@ def test_wrong_words_and_wrong_data_are_refused(table: Path, model_folder: Path,
     assert "did you mean 'epochs'" in str(done.exception)
     with pytest.raises(UsageError, match="role=name"):
         parse_columns(["text"])
+    both = {"text": "title,body", "label": "topic"}
+    assert parse_columns(["text=title,body", "label=topic"]) == both
+    assert parse_columns(["text=title,body,label=topic"]) == both
     broken = tmp_path / "broken.csv"
     broken.write_text("body,verdict\nlovely cat,good\n,bad\n", encoding="utf-8")
     done = CliRunner().invoke(app, command(broken, model_folder, tmp_path / "run"))

@@ -95,7 +95,7 @@ def test_a_file_gives_a_file_in_the_same_order(classifier: str, tmp_path: Path, 
         rows = json.loads(target.read_text())
     else:
         rows = list(csv.DictReader(target.open(), delimiter="," if out.endswith("csv") else "\t"))
-    assert [row["text"] for row in rows] == texts
+    assert [row["text" if name.endswith("txt") else "review"] for row in rows] == texts
     assert [row["label"] for row in rows] == expected
 
 
@@ -119,6 +119,15 @@ def test_what_was_mended_and_where_standard_input_is_wrong_is_told(classifier: s
     assert str(result.exception).startswith("standard input:2: column 'review' holds 5")
 
 
+def test_other_columns_than_those_of_training_are_said(classifier: str, tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("id,story\n1,the old harbour\n2,a ship came in\n")
+    words = ["predict", classifier, str(tmp_path / "other.csv"), "--out", str(tmp_path / "out.csv")]
+    note = "note: text = 'story': other.csv has no 'review', which the model was trained on"
+    assert note in run.invoke(app, words, catch_exceptions=False).stderr
+    told = run.invoke(app, [*words, "--columns", "text=story"], catch_exceptions=False)
+    assert "note: text" not in told.stderr
+
+
 def test_a_model_of_pairs_is_given_pairs_and_one_of_single_texts_is_not(
     classifier: str, tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
@@ -127,7 +136,9 @@ def test_a_model_of_pairs_is_given_pairs_and_one_of_single_texts_is_not(
     record = json.loads(ok(["predict", pairs, "one", "--pair", "two", "--json"]))
     assert (record["text"], record["pair"]) == ("one", "two")
     (tmp_path / "other.csv").write_text("premise,hypothesis\none,two\n")
-    assert json.loads(ok(["predict", pairs, str(tmp_path / "other.csv")]))["pair"] == "two", "by their usual names"
+    assert json.loads(ok(["predict", pairs, str(tmp_path / "other.csv")]))["hypothesis"] == "two", (
+        "by their usual names"
+    )
     (tmp_path / "t.csv").write_text("sentence1,sentnce2,id\nhello there,how are you,1\n")
     (tmp_path / "e.csv").write_text("sentence1,same\nhello,yes\nfoo,no\n")
     for words, error in (
@@ -210,13 +221,8 @@ def test_all_other_columns_stand_beside_the_decisions(classifier: str, tmp_path:
     path.write_text("id,review,label,day\n007,the old harbour,good,Monday\n008,,bad,Tuesday\n")
     ok(["predict", classifier, str(path), "--out", str(out)])
     first, second = csv.DictReader(out.open())
-    assert list(first)[:5] == ["id", "input_label", "day", "text", "label"]
-    assert (first["id"], first["input_label"], first["day"], first["text"]) == (
-        "007",
-        "good",
-        "Monday",
-        "the old harbour",
-    )
+    assert list(first)[:5] == ["id", "review", "input_label", "day", "label"]
+    assert list(first.values())[:4] == ["007", "the old harbour", "good", "Monday"]
     assert (first["warning"], second["warning"]) == ("", "empty text")
     span = make(tmp_path / "span", tokenizer, SpanTask(max_length=64))
     choice = make(tmp_path / "choice", tokenizer, Choice(2, max_length=64))
@@ -228,11 +234,16 @@ def test_all_other_columns_stand_beside_the_decisions(classifier: str, tmp_path:
         (tagger, {"tokens": ["Maria", "wrote"]}),
         (tagger, {"text": "Maria wrote."}),
         (filler, {"text": "Maria [MASK]."}),
+        (filler, {"body": "Maria [MASK]."}),
     ):
         (tmp_path / "in.jsonl").write_text(json.dumps(row | {"key": 7}))
         record = json.loads(ok(["predict", model, str(tmp_path / "in.jsonl")]))
         assert (record["key"], record["warning"]) == (7, None)
         assert not [name for name in record if name.startswith("input_")], "nothing stands there twice"
+        assert ("text" in record) == ("body" not in row and "question" not in row), "a column keeps its name"
+    (tmp_path / "in.conll").write_text("Maria NN B-PER\nwrote VB O\n")
+    record = json.loads(ok(["predict", tagger, str(tmp_path / "in.conll")]))
+    assert (record["tags"], len(record["words"])) == (["B-PER", "O"], 2), "known tags stand beside those decided"
 
 
 def test_a_text_without_a_blank_or_a_word_is_noted_in_its_row(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -273,7 +284,7 @@ def test_parquet_is_written_with_types_and_vectors_as_a_matrix(classifier: str, 
     )
     ok(["predict", classifier, str(tmp_path / "in.parquet"), "--out", str(tmp_path / "out.parquet")])
     rows = pq.read_table(tmp_path / "out.parquet").to_pylist()
-    assert [(row["key"], row["day"], row["text"]) for row in rows] == [
+    assert [(row["key"], row["day"], row["review"]) for row in rows] == [
         (7, date(2024, 1, 1), "one ship"),
         (8, None, "two"),
     ]
@@ -313,11 +324,12 @@ def test_an_interrupted_prediction_goes_on_without_a_row_lost_or_doubled(
     source.write_text("key,review\n" + "".join(f"{i},the old harbour {'was ' * (i % 7)}quiet\n" for i in range(500)))
     words = ["predict", classifier, str(source)]
     ok([*words, "--out", str(tmp_path / "whole.csv")])
-    monkeypatch.setattr(partial, "EVERY", 0.0)
     monkeypatch.setattr(TorchEngine, "run", stopping(TorchEngine.run, after=3))
     result = run.invoke(app, [*words, "--out", str(tmp_path / "out.csv")])
     assert isinstance(result.exception, Interrupted)
-    assert "rows are kept, run the same command to go on" in str(result.exception)
+    written = len((tmp_path / ".out.csv.partial").read_text().splitlines()) - 1
+    assert f": {written} rows are kept, run the same command to go on" in str(result.exception), "all that were decided"
+    assert written > 0
     assert not (tmp_path / "out.csv").exists()
     monkeypatch.undo()
     with (tmp_path / ".out.csv.partial").open("a") as file:
@@ -354,7 +366,7 @@ def test_a_changed_input_begins_anew_and_a_bad_row_leaves_nothing(
         assert isinstance(run.invoke(app, words).exception, Interrupted)
     source.write_text("".join(json.dumps({"review": f"dog {i}"}) + "\n" for i in range(100)))
     ok(words)
-    assert [json.loads(line)["text"] for line in out.open()] == [f"dog {i}" for i in range(100)]
+    assert [json.loads(line)["review"] for line in out.open()] == [f"dog {i}" for i in range(100)]
     out.unlink()
     source.write_text('{"review": "a dog"}\n{"review": 5}\n')
     assert isinstance(run.invoke(app, words).exception, DataError)

@@ -65,6 +65,12 @@ def test_lists_of_dicts_and_frames_are_tuned_on(model_folder: Path, tmp_path: Pa
     assert "/albert-" not in (tmp_path / "run" / "decisions.jsonl").read_text(), "places, without a temporary path"
 
 
+def test_several_columns_are_one_text(model_folder: Path, tmp_path: Path) -> None:
+    several = [row | {"title": f"number {i}"} for i, row in enumerate(rows(40, seed=0))]
+    albert.tune(model_folder, several, tmp_path / "run", settings=FAST, columns={"text": ["title", "text"]})
+    assert albert.load(tmp_path / "run").columns["text"] == "title,text"
+
+
 def test_what_is_wrong_is_named_without_a_temporary_path(model_folder: Path, tmp_path: Path) -> None:
     bad = [*rows(20, seed=0), {"text": None, "label": float("nan")}]
     with pytest.raises(DataError, match=r"^data:21: column 'text' is empty"):

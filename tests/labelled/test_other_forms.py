@@ -79,6 +79,7 @@ def test_a_folder_a_class_is_classification_and_its_train_and_test_are_found(tmp
     assert (opened.name, sizes(opened)) == ("classification", (18, 2, 8))
     assert opened.task.labels == ("neg", "pos")  # type: ignore[attr-defined]
     assert any("one folder per class: neg, pos; left out" in note and "unsup" in note for note in opened.notes)
+    assert not any("fastText" in note for note in opened.notes)
     assert not any("by its name" in note or "'label'" in note for note in opened.notes), "there are no columns"
     assert {Path(example.place.rpartition(":")[0]).parent.name for example in opened.splits.train} == {"neg", "pos"}
     alone = open_data(DataRequest(tmp_path / "aclImdb" / "train"))
@@ -204,6 +205,10 @@ def test_a_table_without_a_header_is_said_to_have_none_in_one_line(tmp_path: Pat
     assert "news.csv:1: no header: the first line is a row" in message
     assert "\n" not in message
     assert len(message) < len(str(tmp_path)) + 220
+    assert message.endswith("such as label,text2,text3")
+    keyed = "".join(f"{1000 + i},some words number {i},{'good' if i % 2 else 'bad'}\n" for i in range(40))
+    with pytest.raises(DataError, match=r"such as id,text2,label$"):
+        open_data(DataRequest(write(tmp_path / "keyed.csv", keyed)))
 
 
 def test_a_role_that_does_not_exist_is_named_before_its_column_is_looked_for(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,7 @@ from albert.cli.processes import PROCESSES_HELP, run_in_processes
 from albert.cli.progress import duration, progress_line
 from albert.cli.stores import number_of
 from albert.errors import UsageError
+from albert.labelled.column_names import ALL_ROLES
 from albert.train.launch import is_first_process
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def finetune(
     dev: Annotated[Path | None, typer.Option(help="Dev data; else part of the data is held out.")] = None,
     test: Annotated[Path | None, typer.Option(help="Test data: scored once at the end, by the best model.")] = None,
     columns: Annotated[
-        list[str] | None, typer.Option(help="A column by its role: --columns text=body --columns label=topic.")
+        list[str] | None, typer.Option(help="Columns by their roles: --columns text=title,body --columns label=topic.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting: --set optimizer.lr=1e-4.")] = None,
@@ -111,9 +113,10 @@ def finetune(
 
 
 def parse_columns(words: list[str]) -> dict[str, str]:
-    """Read `role=name` words."""
+    """Read `role=name` words; one word may have several of them, as in `text=title,body,label=topic`."""
     columns: dict[str, str] = {}
-    for word in words:
+    next_role = re.compile(rf",\s*(?=(?:{'|'.join(ALL_ROLES)})=)")
+    for word in (part for given in words for part in next_role.split(given)):
         role, equals, name = word.partition("=")
         if not equals or not role or not name:
             raise UsageError(f"--columns {word}: write it as role=name, for example text=body")
@@ -180,10 +183,8 @@ def _result_text(result: Finetuned) -> str:
         lines.append(f"warning: {chosen.problem}")
     if result.is_beaten_by_words:
         how = "as good" if chosen.score == result.bag_of_words else "better"
-        lines.append(
-            f"warning: a bag of words (TF-IDF and a linear model) is {how} on the same split: use it, or try more "
-            "epochs, another rate, more pre-training or a larger model"
-        )
+        more = ", or try more epochs, another rate, more pre-training or a larger model" if chosen.score != 1.0 else ""
+        lines.append(f"warning: a bag of words (TF-IDF and a linear model) is {how} on the same split: use it{more}")
     return "\n".join(lines)
 
 

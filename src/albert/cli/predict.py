@@ -106,7 +106,8 @@ def predict(
             return
         show = stack.enter_context(progress_line("predicting"))
         total = count_read(job.read(loaded, report if cluster == "ray" else ReadReport()), show)
-        for note in line_notes(path, total) if source != "-" else []:
+        notes = [*line_notes(path, total), *job.notes(loaded)] if source != "-" else []
+        for note in notes:
             show.say(f"note: {note}")
 
         def results(skip: int) -> Iterator[Any]:

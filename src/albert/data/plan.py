@@ -41,7 +41,7 @@ class BuildSettings:
             )
         if len(code := self.language.lower().partition("-")[0]) == 2 and code not in LANGUAGES:
             near = did_you_mean(code, LANGUAGES)
-            hint = "use a code of two letters, such as en, de or zh" if near.startswith("known:") else near
+            hint = "use a code of ISO 639, such as en, de or zh" if near.startswith("known:") else near
             raise UsageError(f"language '{self.language}' is no language: {hint}")
 
     def resolved(self) -> dict[str, Any]:

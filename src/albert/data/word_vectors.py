@@ -17,7 +17,7 @@ from sklearn.utils.extmath import randomized_svd
 from albert.data.shard import Shard
 from albert.data.store import TokenStore
 
-WINDOW = 6  # pieces to each side; the weight falls with the distance, from 1 to 1/6
+WINDOW = 6  # pieces to each side; the weight falls with the distance, from 6 to 1
 MOST_TOKENS = 2**25  # of a larger store, every n-th shard is read
 MOST_CELLS = 2**26  # of the matrix: for large vocabularies only the more frequent pieces count as neighbours
 
@@ -65,19 +65,20 @@ def _count_pairs(pieces: npt.NDArray[np.int32], neighbours: npt.NDArray[np.int64
     """Count how often each piece has each neighbour near it: [V, N]."""
     columns = np.full(vocabulary + 1, len(neighbours))  # the last column is for all that is no neighbour
     columns[neighbours] = np.arange(len(neighbours))
-    shape = (vocabulary + 1, len(neighbours) + 1)
-    rows, column = pieces.astype(np.int64) * shape[1], columns[pieces]
-    counts = np.zeros(shape, np.float32)
+    counts = np.zeros((vocabulary + 1, len(neighbours) + 1), np.float32)
+    rows, column = pieces.astype(np.int64) * counts.shape[1], columns[pieces]
     for distance in range(1, WINDOW + 1):
-        weight = np.float32((WINDOW + 1 - distance) / WINDOW)
+        weights = np.full(len(pieces) - distance, WINDOW + 1 - distance, np.float32)  # whole numbers: sums are exact
         for cells in (rows[distance:] + column[:-distance], rows[:-distance] + column[distance:]):
-            counts += weight * np.bincount(cells, minlength=counts.size).astype(np.float32).reshape(shape)
+            np.add.at(counts.reshape(-1), cells, weights)
     return counts[:-1, :-1]
 
 
 def _ppmi(counts: Floats) -> Floats:
     """Return the logarithm of how much oftener than by chance a pair was seen, where it is positive."""
     of_row, of_column = counts.sum(1, keepdims=True), counts.sum(0, keepdims=True)
-    by_chance = of_row * (of_column / max(counts.sum(), 1))
-    ratio = np.divide(counts, by_chance, out=np.ones_like(counts), where=counts > by_chance)
-    return np.log(ratio)
+    ratio = of_row * (of_column / max(counts.sum(), 1))  # how often by chance; what follows is in its place
+    oftener = counts > ratio
+    np.divide(counts, ratio, out=ratio, where=oftener)
+    ratio[~oftener] = 1
+    return np.log(ratio, out=ratio)

@@ -33,15 +33,19 @@ def tune(
     dev: Table | None = None,
     test: Table | None = None,
     task: str | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
     settings: Mapping[str, Any] | None = None,
     seeds: int = 1,
     retry: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Finetuned:
-    """Tune a model for a task, as `albert finetune` does; `settings` have dotted names (`train.steps`)."""
+    """Tune a model for a task, as `albert finetune` does; `settings` have dotted names (`train.steps`).
+
+    `columns` are by their roles; several that are one text are a list. `tell` hears what the command would print.
+    """
     chosen = read_settings(FinetuneSettings, defaults=settings or {})
-    opened = _open({"data": data, "dev": dev, "test": test}, task=task, columns=columns or {}, settings=chosen)
+    named = {role: name if isinstance(name, str) else ",".join(name) for role, name in (columns or {}).items()}
+    opened = _open({"data": data, "dev": dev, "test": test}, task=task, columns=named, settings=chosen)
     result = finetune(opened, str(model), Path(out), settings=chosen, seeds=seeds, retry=retry, tell=tell)
     assert isinstance(result, Finetuned), "it is no dry run"
     return result

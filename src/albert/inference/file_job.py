@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from albert.errors import UsageError
-from albert.inference.inputs import read_examples, read_plain, with_words
+from albert.inference.inputs import column_notes, read_examples, read_plain, with_words
 from albert.inference.model import Model, load
 from albert.inference.records import decide_records
 from albert.text.documents import ReadReport
@@ -79,6 +79,10 @@ class FileJob:
             return read_examples(model, self.path, self.columns, report)
         texts = read_plain(model.columns, self.path, self.columns, report)
         return with_words(texts, report, keep=True) if self.vectors else texts
+
+    def notes(self, model: Model) -> list[str]:
+        """Say what a user may not expect of how the file is read."""
+        return column_notes(model, self.path, self.columns) if self.use.what(model) not in OTHERS else []
 
     def results(self, model: Model, examples: Iterable[Any]) -> Iterator[Any]:
         """Return records, or vectors, in the order of the examples; what can't be decided is said in its record."""

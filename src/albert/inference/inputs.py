@@ -20,7 +20,7 @@ from albert.errors import DataError, did_you_mean
 from albert.inference.fill import PlainText
 from albert.inference.model import Model, is_pair
 from albert.labelled.catalog import read_inputs
-from albert.labelled.cells import has_columns, other_columns, text_cell
+from albert.labelled.cells import beside_columns, has_columns, is_joined, text_cell
 from albert.labelled.column_names import CONTEXTS, FILE, PAIRS, TEXTS, TOKENS, plain
 from albert.labelled.conll import conll_name
 from albert.labelled.detection import find_columns
@@ -29,6 +29,7 @@ from albert.tasks.task import Example
 from albert.text.documents import ReadReport
 from albert.text.sources import source_of
 
+READ = ("text", "pair")
 HEADERS = {*TEXTS, *CONTEXTS, *TOKENS, *(first for first, _ in PAIRS)}  # names by which a header is known
 
 
@@ -56,9 +57,9 @@ def read_plain(
             raise DataError(
                 f"{row.place}: no column {id_!r} for id: {did_you_mean(id_, row.values)} (--columns id=NAME)"
             )
-        others = other_columns(row, columns["text"])
         own = row.values[id_] if id_ is not None else row.values.get(FILE if path.is_dir() else "id")
-        yield PlainText(text, None if own is None else str(own), place=row.place, others=others)
+        example = PlainText(text, None if own is None else str(own), place=row.place)
+        yield beside_columns(example, row, columns, *([] if is_joined(row, columns["text"]) else ["text"]))
 
 
 def with_words(texts: Iterable[PlainText], report: ReadReport, *, keep: bool) -> Iterator[PlainText]:
@@ -75,6 +76,21 @@ def line_notes(path: Path, count: int) -> list[str]:
     if count < 2 or not path.is_file() or source_of(path, ("txt",)) is None or conll_name(path):
         return []
     return [f"{path}: {count:,} texts, one per line; a folder of .txt files is one text per file"]
+
+
+def column_notes(model: Model, path: Path, told: Mapping[str, str]) -> list[str]:
+    """Say which column is read where a file has not those that the model was trained on."""
+    known = _known_columns(model.columns, path) | dict(told)
+    missing = {role: name for role, name in model.columns.items() if role in READ and role not in known}
+    row = next(read_rows(path), None) if missing and not path.is_dir() and not conll_name(path) else None
+    if row is None or list(row.values) == ["text"]:
+        return []
+    found = find_columns(row, known)
+    return [
+        f"{role} = {found[role]!r}: {path.name} has no {name!r}, which the model was trained on"
+        for role, name in missing.items()
+        if role in found
+    ]
 
 
 @contextmanager

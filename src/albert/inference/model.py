@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
 import numpy as np
 
@@ -233,7 +233,7 @@ class Model:
         length = self.task.max_length if self.task is not None and tuned else self._longest
         return Embed(length, cut=tuned, empty_width=None if strict else self.width)
 
-    def read_long(self, rule: str) -> None:
+    def read_long(self, rule: str) -> Self:
         """Say how texts that are too long are classified from now on: `first` window, or `mean` of all windows."""
         known = get_args(LongRule)
         if rule not in known:
@@ -241,8 +241,9 @@ class Model:
         if self.task is None or not hasattr(self.task, "long"):
             if rule != "first":
                 raise UsageError(f"long={rule}: is for classification, and {self.name} can {', '.join(self.abilities)}")
-            return
+            return self
         self.task = replace(self.task, long=rule)  # type: ignore[type-var]
+        return self
 
     def pair_problem(self, *, given: bool) -> str | None:
         """Say what is wrong with giving one text or two, where it is known what the model was trained on."""

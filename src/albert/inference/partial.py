@@ -42,17 +42,19 @@ class Partial:
     def write(self, records: Iterable[Record]) -> int:
         """Write the records of the rest; return the number of all rows."""
         form, rows = output_format(self.out), self.rows
-        lines = lines_of(self._named(records), form, names=self.names if rows else None)
         header = 0 if form == "jsonl" or rows else 1
-        for line in lines:
-            self._put(line)
-            if header:
-                header = 0
-                continue
-            rows += 1
-            if time.monotonic() - self._noted > EVERY:
-                self._note(rows)
-        self._note(rows)
+        done = rows - header, self.file.tell()  # rows and bytes, which change together: an interrupt comes at any time
+        try:
+            for line in lines_of(self._named(records), form, names=self.names if rows else None):
+                done = done[0] + 1, done[1] + self._put(line)
+                if done[0] > 0 and time.monotonic() - self._noted > EVERY:
+                    self._note(*done)
+        except KeyboardInterrupt:
+            if done[0] > 0:
+                self._note(*done)
+            raise
+        rows = max(done[0], 0)
+        self._note(rows, done[1])
         return rows
 
     def _named(self, records: Iterable[Record]) -> Iterator[Record]:
@@ -60,18 +62,18 @@ class Partial:
             self.names = self.names or list(record)
             yield record
 
-    def _put(self, line: str) -> None:
+    def _put(self, line: str) -> int:
         try:
-            self.file.write(line.encode("utf-8", "surrogatepass"))
+            return self.file.write(line.encode("utf-8", "surrogatepass"))
         except OSError as problem:
             raise resource_error(problem, self.out) or problem from problem
 
-    def _note(self, rows: int) -> None:
+    def _note(self, rows: int, size: int) -> None:
         """Make what is written certain."""
         with naming(self.out):
             self.file.flush()
             os.fsync(self.file.fileno())
-        facts = {"fingerprint": self.fingerprint, "rows": rows, "bytes": self.file.tell(), "names": self.names}
+        facts = {"fingerprint": self.fingerprint, "rows": rows, "bytes": size, "names": self.names}
         write_json(_journal(self.out), facts)
         self.rows, self._noted = rows, time.monotonic()
 

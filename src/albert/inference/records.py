@@ -54,7 +54,7 @@ def decide_records(predictor: Predictor, task: Records[Any, Any, Any], examples:
         record = task.record(example, decision)
         warned = _warned(record, read, unread)
         if example.place:
-            own = {name: value for name, value in record.items() if name not in example.joined}
+            own = {name: value for name, value in record.items() if name not in example.given}
             yield _beside(example.others, own | warned)
         else:
             yield record | (warned if unread else {})

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from albert.errors import DataError, did_you_mean
 from albert.labelled.rows import Row
+
+if TYPE_CHECKING:
+    from albert.tasks.task import Example
+
+ExampleT = TypeVar("ExampleT", bound="Example")
 
 SEPARATORS = ("|", ";", ",")  # between the classes of one cell, in the order in which they are looked for
 SHOWN = 60  # characters of a value in a message
@@ -40,14 +46,14 @@ def joined(row: Row, role: str, columns: Mapping[str, str]) -> Any:
     return "\n".join(part for part in parts if part and not part.isspace())
 
 
-def other_columns(row: Row, *read: str | None) -> dict[str, Any]:
-    """Return the columns of a row (ids, dates) besides those that are read and written again under another name."""
-    return {name: value for name, value in row.values.items() if name not in read}
+def beside_columns(example: ExampleT, row: Row, columns: Mapping[str, str], *roles: str) -> ExampleT:
+    """Return an example with the columns of its row; what plays one of `roles` there is not written a second time."""
+    return replace(example, others=row.values, given=tuple(role for role in roles if role in columns))
 
 
-def joined_roles(row: Row, columns: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the roles that several columns play together: `other_columns` has each of those, so they are kept."""
-    return tuple(role for role, name in columns.items() if name not in row.values and "," in name)
+def is_joined(row: Row, name: str) -> bool:
+    """Tell whether a name stands for several columns that are read as one (`title,body`)."""
+    return "," in name and name not in row.values
 
 
 def has_columns(row: Row, name: str) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert.errors import DataError, UsageError
-from albert.labelled.cells import SHOWN, cell, class_cell, other_columns, text_cell
+from albert.labelled.cells import SHOWN, beside_columns, cell, class_cell, text_cell
 from albert.labelled.detection import DETECT_ROWS, detect
 from albert.labelled.holdout import content_key
 from albert.labelled.opening import open_files
@@ -83,8 +83,7 @@ def read_choices(task: AnyTask, path: Path, columns: Mapping[str, str], report: 
         if reader is None:
             told = {role: name for role, name in columns.items() if role != "label"}
             reader = ChoiceReader(detect([row], path, columns=told, task="choice").columns)
-        others = other_columns(row, reader.columns["question"])
-        yield replace(reader.example(row, labelled=False), others=others)
+        yield beside_columns(reader.example(row, labelled=False), row, reader.columns, "question")
 
 
 class Numbers(NamedTuple):

@@ -87,7 +87,7 @@ def _sentences(
         place = f"{source.path}:{number}"
         if not cells or cells[0] == START:
             if words:
-                yield _row(words, source, first, tagged=tagged)
+                yield _row(words, source, first)
             words = []
         elif not words and cells[0] == "#" and len(cells) != width:
             continue  # a comment: a word's line has the columns of all others
@@ -100,12 +100,12 @@ def _sentences(
             first = first if words else number
             words.append(cells)
     if words:
-        yield _row(words, source, first, tagged=tagged)
+        yield _row(words, source, first)
 
 
-def _row(words: list[list[str]], source: Source, line: int, *, tagged: bool) -> Row:
+def _row(words: list[list[str]], source: Source, line: int) -> Row:
     values = {"tokens": [cells[0] for cells in words]}
-    if tagged:
+    if len(words[0]) > 1:
         values["tags"] = [cells[-1] for cells in words]
     return Row(values, source.path, line)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from albert.errors import DataError, UsageError
-from albert.labelled.cells import cell, number_cell, other_columns, text_cell
+from albert.labelled.cells import beside_columns, cell, number_cell, text_cell
 from albert.labelled.detection import question_columns
 from albert.labelled.holdout import content_key
 from albert.labelled.recognition import is_squad_json, squad_files
@@ -108,8 +108,7 @@ def read_question_inputs(
     reader: _RowReader | None = None
     for row in read_rows(path, report=report):
         reader = reader or _RowReader(row, question_columns(row, columns), labelled=False)
-        others = other_columns(row, reader.columns["question"], reader.columns.get("id"))
-        yield replace(reader.example(row), others=others)
+        yield beside_columns(reader.example(row), row, reader.columns, "question", "id")
 
 
 class _RowReader:

@@ -14,7 +14,17 @@ from typing import Any
 
 from albert.errors import DataError, UsageError, did_you_mean
 from albert.labelled.cells import NO_CLASSES, ONE_CLASS
-from albert.labelled.column_names import ALL_ROLES, IGNORED, LABEL_NAMES, LABELS, LABELS_MANY, NUMBERS, TITLES, plain
+from albert.labelled.column_names import (
+    ALL_ROLES,
+    FILE,
+    IGNORED,
+    LABEL_NAMES,
+    LABELS,
+    LABELS_MANY,
+    NUMBERS,
+    TITLES,
+    plain,
+)
 from albert.labelled.rows import Row
 from albert.text.sources import source_of
 
@@ -63,7 +73,9 @@ class Sample:
 
     def fasttext_notes(self) -> list[str]:
         """Say that the rows are fastText's lines, where they are: no other .txt has labels."""
-        is_lines = source_of(self.rows[0].path, ("txt",)) is not None and "label" in self.names
+        is_lines = (
+            source_of(self.rows[0].path, ("txt",)) is not None and "label" in self.names and FILE not in self.names
+        )
         return ["fastText: every line begins with its label"] if is_lines else []
 
     def is_headless(self, label: str | None = None) -> bool:
@@ -76,13 +88,19 @@ class Sample:
 
     def headless(self) -> DataError:
         """Return the error of a table without a header."""
-        names = ",".join(
-            ["label" if self.is_class(name) else f"text{number}" for number, name in enumerate(self.names, 1)]
-        )
+        names = ",".join(self._suggested(name, number) for number, name in enumerate(self.names, 1))
         return DataError(
             f"{self.path}:1: no header: the first line is a row, it begins with "
             f"{short_name(self.names[0])}: put a line with the columns' names above it, such as {names}"
         )
+
+    def _suggested(self, name: str, number: int) -> str:
+        """Return what a column without a name may be called, by what is in it."""
+        if self.is_class(name):
+            return "label"
+        values = [*map(str, self.values(name))]
+        is_key = len(set(values)) == len(values) and not any(" " in value for value in [name, *values])
+        return "id" if is_key else f"text{number}"
 
     def called(self, names: Sequence[str]) -> str | None:
         """Find the first column that has one of the usual names."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from albert.errors import DataError
-from albert.labelled.cells import joined_roles, number_cell, other_columns, text_cell
+from albert.labelled.cells import beside_columns, number_cell, text_cell
 from albert.labelled.detection import DETECT_ROWS, find_columns, similarity_columns
 from albert.labelled.glue_layouts import LAYOUTS, glue_name
 from albert.labelled.holdout import content_key
@@ -122,9 +122,8 @@ def read_pairs(_task: AnyTask, path: Path, columns: Mapping[str, str], report: R
         found = found or find_columns(row, columns)
         if "pair" not in found:
             raise DataError(f"{row.place}: similarity is that of two texts: name the second (--columns pair=NAME)")
-        others = other_columns(row, found["text"], found["pair"])
         example = PairExample(text_cell(row, "text", found), text_cell(row, "pair", found), place=row.place)
-        yield replace(example, others=others, joined=joined_roles(row, found))
+        yield beside_columns(example, row, found, "text", "pair")
 
 
 def _part(path: Path, part: str) -> dict[str, Path]:

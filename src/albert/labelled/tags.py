@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from albert.errors import UsageError
-from albert.labelled.cells import cell, other_columns
+from albert.labelled.cells import beside_columns, cell, is_joined
 from albert.labelled.conll import conll_name, read_conll
 from albert.labelled.detection import find_columns
 from albert.labelled.holdout import content_key
@@ -59,21 +59,21 @@ def open_tags(request: DataRequest, task: AnyTask | None) -> Opened:
 def read_words(task: AnyTask, path: Path, columns: Mapping[str, str], report: ReadReport) -> Iterator[TagExample]:
     """Read sentences to tag, one at a time: words of CoNLL files and of tables with tokens; else a text is cut."""
     assert isinstance(task, Tagging)
-    name = columns.get("tokens", COLUMNS["tokens"])
-    if conll_name(path):
-        for row in read_conll(path, tagged=False, report=report):
-            yield TagExample(tuple(row.values["tokens"]), place=row.place)
-        return
+    conll = conll_name(path)
+    name = COLUMNS["tokens"] if conll else columns.get("tokens", COLUMNS["tokens"])
     text: Mapping[str, str] | None = None
-    for row in read_rows(path, report=report):
+    rows = read_conll(path, tagged=False, report=report) if conll else read_rows(path, report=report)
+    for row in rows:
         if "tokens" in columns or name in row.values:
             words = tuple(items_cell(row, "tokens", {"tokens": name}))
-            yield TagExample(words, place=row.place, others=other_columns(row, name))
+            others = {column: value for column, value in row.values.items() if column != name}
+            yield TagExample(words, place=row.place, others=others)
         else:
             told = {role: column for role, column in columns.items() if role != "tags"}
             text = text or find_columns(row, told)
             example = split_words(str(cell(row, "text", text) or ""))
-            yield replace(example, place=row.place, others=other_columns(row, text["text"]))
+            roles = [] if is_joined(row, text["text"]) else ["text"]
+            yield beside_columns(replace(example, place=row.place), row, text, *roles)
 
 
 def _key(example: TagExample) -> str:

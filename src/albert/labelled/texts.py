@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from albert.errors import DataError
-from albert.labelled.cells import joined_roles, other_columns, text_cell
+from albert.labelled.cells import beside_columns, text_cell
 from albert.labelled.detection import DETECT_ROWS, detect, find_columns
 from albert.labelled.holdout import balanced_weights, content_key
 from albert.labelled.request import DataRequest, Opened, sift_rows
@@ -203,5 +203,4 @@ def read_texts(task: AnyTask, path: Path, columns: Mapping[str, str], report: Re
     for row in read_rows(path, report=report):
         if found is None:
             found = find_columns(row, columns)
-        others = other_columns(row, found["text"], found.get("pair"))
-        yield replace(_example(row, found, None), others=others, joined=joined_roles(row, found))
+        yield beside_columns(_example(row, found, None), row, found, "text", "pair")

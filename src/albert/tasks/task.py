@@ -33,7 +33,7 @@ class Example:
 
     place: str = field(default="", kw_only=True)  # file:line, for messages
     others: Mapping[str, Any] = field(default_factory=dict, kw_only=True, compare=False, repr=False)  # columns to keep
-    joined: tuple[str, ...] = field(default=(), kw_only=True, compare=False, repr=False)  # texts that are in `others`
+    given: tuple[str, ...] = field(default=(), kw_only=True, compare=False, repr=False)  # of a record: in `others` too
 
 
 @dataclass(frozen=True)
