@@ -273,7 +273,7 @@ def test_shards_of_two_versions_are_never_mixed(
 
 
 def test_a_language_that_is_none_and_a_field_of_plain_text_are_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    with pytest.raises(UsageError, match="language 'xx' is no language: use a code of two letters"):
+    with pytest.raises(UsageError, match="language 'xx' is no language: use a code of ISO 639"):
         BuildSettings(language="xx")
     assert BuildSettings(language="pt-br").language == "pt-br"
     (tmp_path / "a.txt").write_text("The ship came in.")
