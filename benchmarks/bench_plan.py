@@ -4,7 +4,7 @@ The machine is described by two measurements (a bare fp32 product, a copy of mem
 the steps, because its speed drifts. Medians of the rounds' ratios are printed. Run nothing beside it: 5 minutes on 2
 cores.
 
-    python benchmarks/bench_plan.py [--rounds 5] [--only 0 1] [--efficiency 0.9] [--traffic 6] [--record]
+    python benchmarks/bench_plan.py [--rounds 5] [--only 0 1] [--efficiency 1.0] [--traffic 6] [--record]
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", type=int, nargs="*", default=range(len(CASES)))
-    parser.add_argument("--efficiency", type=float, default=0.9)
+    parser.add_argument("--efficiency", type=float, default=1.0)
     parser.add_argument("--traffic", type=float, default=Assumptions().traffic)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
