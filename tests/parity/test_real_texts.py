@@ -126,4 +126,5 @@ def test_real_texts_get_the_answers_of_transformers(
         f"{name}, {kind}: {len(features)} texts, up to {spread:.1f}; {worst:.1e} from transformers, {apart:.1e} alone"
     )
     assert worst <= 1e-4
-    assert apart <= 1e-5
+    # Answers reach 20 here, as the head is ten times a real one's: single precision has steps of 2e-6 there.
+    assert apart <= 1e-5 * max(1.0, spread / 10)
