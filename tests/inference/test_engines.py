@@ -79,6 +79,14 @@ def test_every_engine_says_what_torch_says(name: str) -> None:
         assert differences(engine.run(texts(), wanted), expected) < 1e-4
 
 
+@pytest.mark.parametrize("name", NEEDS)
+def test_texts_of_one_token_are_read_too(name: str) -> None:
+    batch = pack([[5 + number] for number in range(17)])  # 17 tokens are rounded up to 18, 17 texts too
+    said = engine_of(name, "fp32").run(batch, CLASS)
+    assert differences(said, TorchEngine(tiny_en()).run(batch, CLASS)) < 1e-4
+    assert differences(said[:1], engine_of(name, "fp32").run(pack([[5]]), CLASS)) < 1e-5
+
+
 @pytest.mark.parametrize(
     ("name", "precision"),
     [pair for pair in product(NEEDS, choose_engine.PRECISIONS) if pair != ("onnx", "bf16")],

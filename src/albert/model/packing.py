@@ -109,9 +109,9 @@ def attend(query: Tensor, key: Tensor, value: Tensor, *, packed: Packed, num_hea
     """
     count = packed.token_ids.shape[0]
     if filler := key.shape[0] - count:
-        query, key, value = query[:count], key[:count], value[:count]
-        mixed = attend(query, key, value, packed=packed, num_heads=num_heads, dropout=dropout)
-        return mixed if len(query) < count else F.pad(mixed, (0, 0, 0, filler))
+        own = query[:count], key[:count], value[:count]
+        mixed = attend(*own, packed=packed, num_heads=num_heads, dropout=dropout)
+        return F.pad(mixed, (0, 0, 0, filler)) if query.shape[0] == key.shape[0] else mixed
     tokens, width = query.shape
     heads = (num_heads, width // num_heads)  # N, D
     first = tokens != key.shape[0]
