@@ -26,7 +26,8 @@ def test_the_demo_runs_all_stages_and_a_second_time_goes_on(
     demo(out=out, steps=20)
     first = capsys.readouterr().out
     titles = ("Text:", "Vocabulary:", "Token store:", "One training example:", "Pre-training:", "A labelled task:",
-              "Fine-tuning:", "The same without pre-training:", "=> ", "Predictions:", "Hidden words:")  # fmt: skip
+              "Fine-tuning:", "The same without pre-training:",
+              "The same from tiny-en,", "=> ", "Predictions:", "Hidden words:")  # fmt: skip
     places = [first.find(f"\n{title}") for title in titles]
     assert -1 not in places, first
     assert places == sorted(places)
@@ -53,7 +54,11 @@ def test_a_folder_of_another_demo_is_refused_with_what_to_do(tmp_path: Path) -> 
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
 
 
-def test_only_a_difference_beyond_chance_is_called_a_gain() -> None:
-    assert "a gain of 20 points" in _comparison(0.8, 0.6, baseline=0.33, rows=500)
-    assert "no clear gain" in _comparison(0.62, 0.6, baseline=0.33, rows=500)
-    assert "no clear gain" in _comparison(0.5, 0.6, baseline=0.33, rows=500)
+def test_only_a_difference_beyond_chance_is_called_one() -> None:
+    scores = {"one's own": 0.62, "new weights": 0.6, "tiny-en": 0.8}
+    said = _comparison(scores, {"a bag of words": 0.7}, rows=500)
+    assert said == (
+        "62.0% from one's own (no clear difference; ±6 are chance), 60.0% from new weights, "
+        "80.0% from tiny-en (+20 points; ±6 are chance), 70.0% by a bag of words."
+    )
+    assert "50.0% from tiny-en (-10 points" in _comparison({"new weights": 0.6, "tiny-en": 0.5}, {}, rows=500)

@@ -42,7 +42,7 @@ save_every = {save_every}
 [evaluation]
 examples = 500
 """
-FINETUNING = """# albert demo: the same for both starts
+FINETUNING = """# albert demo: the same for all starts
 [train]
 steps = {steps}
 batch_size = 32
