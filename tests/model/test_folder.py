@@ -41,6 +41,12 @@ def test_every_model_comes_back_bit_for_bit(sharing: Any, heads: tuple[str, ...]
     assert equal(model, loaded.model)
 
 
+def test_a_run_stands_for_its_model(tmp_path: Path) -> None:
+    model = new_model(SMALL, ("mlm",), seed=4)
+    save_model(model, tmp_path / "run" / "model")
+    assert equal(model, load_model(tmp_path / "run").model)
+
+
 @pytest.mark.parametrize("changes", [{"sharing": "attention"}, {"sharing": "ffn"}])
 def test_transformers_refuses_what_it_would_compute_wrongly(changes: dict[str, Any], tmp_path: Path) -> None:
     save_model(new_model(SMALL.with_settings(changes), ("mlm", "order")), tmp_path)

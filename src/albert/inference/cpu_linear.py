@@ -9,6 +9,7 @@ tensors and FBGEMM's packed weights are deprecated since 2.10. A packed layer ca
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 
@@ -25,6 +26,7 @@ from albert.model.config import Activation
 from albert.model.encoder import Attention, FeedForward
 
 ZERO = 128  # activations are unsigned: with signed ones oneDNN has no fast kernel for VNNI
+KERNELS = "128"  # that oneDNN keeps; its 1,024 are a gigabyte in bf16, where attention has one for every shape
 ACTIVATIONS = {None: ("none", ""), "gelu_new": ("gelu", "tanh"), "gelu": ("gelu", "none"), "relu": ("relu", "")}
 
 
@@ -86,6 +88,7 @@ class Int8Linear(nn.Module):
 def pack_linears(model: Albert, *, precision: str) -> Albert:
     """Put packed layers in place of the layers' matrices; return the model, now for use alone."""
     onednn = _has_onednn(model)
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", KERNELS)  # read when oneDNN is first called
     if precision == "int8":
         if not onednn:
             raise UsageError(

@@ -83,11 +83,13 @@ def load_model(
     config: AlbertConfig | None = None,
     fresh: Sequence[str] = (),
 ) -> Loaded:
-    """Read a model; `heads` defaults to those the folder was written with. New heads are drawn with `seed`.
+    """Read a model, of a model folder or a run's; `heads` defaults to those it has. New heads are drawn with `seed`.
 
     `config` is used in place of the folder's (other labels, other dropout); heads in `fresh` are new in any case.
     """
     folder = Path(folder)
+    if not (folder / "config.json").exists() and (folder / "model" / "config.json").exists():
+        folder /= "model"
     values = read_json(folder / "config.json", limit=CONFIG_LIMIT)
     if config is None:
         config = from_json(values, source=folder / "config.json")
