@@ -11,18 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from albert.batch import STATES, Batch, Said, Wanted, pack, rounded
 from albert.errors import UsageError
 from albert.inference import choose_engine, cpu_linear
 from albert.inference.choose_engine import NEEDS, installed, measured, open_engine
 from albert.inference.cpu_linear import has_bf16
+from albert.inference.early_exit import EarlyExitEngine, ExitRule
 from albert.inference.engine import Engine
 from albert.inference.int8 import FULL, SAFE, quantise
 from albert.inference.layer_engine import lay_out
 from albert.inference.model import load
 from albert.inference.torch_engine import TorchEngine
-from albert.model import Albert, AlbertConfig, new_model
+from albert.model import Albert, AlbertConfig, Packed, new_model
 from albert.model.folder import load_model
 from albert.tasks.classification import Classification
 
@@ -85,6 +87,31 @@ def test_texts_of_one_token_are_read_too(name: str) -> None:
     said = engine_of(name, "fp32").run(batch, CLASS)
     assert differences(said, TorchEngine(tiny_en()).run(batch, CLASS)) < 1e-4
     assert differences(said[:1], engine_of(name, "fp32").run(pack([[5]]), CLASS)) < 1e-5
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_torch_has_one_thread_beside_another_runtime_and_all_of_them_afterwards(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine_of(name, "fp32")  # skips where it is not installed
+    engine = open_engine(new_model(AlbertConfig(**SHAPE), ("classifier",)), engine=name, precision="fp32")
+    assert isinstance(engine, TorchEngine)
+    encoder, seen, before = engine.model.encoder, [], torch.get_num_threads()
+    embed = encoder.embed
+
+    def watched(packed: Packed) -> torch.Tensor:
+        seen.append(torch.get_num_threads())
+        return embed(packed)
+
+    monkeypatch.setattr(encoder, "embed", watched)
+    torch.set_num_threads(2)
+    try:
+        for runs in (engine, EarlyExitEngine(engine, ExitRule.parse("patience=1"))):
+            runs.run(pack([[5, 6], [7]]), {"classifier": "class"})
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [2 if name == "torch" else 1] * 2
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,8 @@ class EarlyExitEngine:
         """Return what the wanted heads say of each text."""
         if dict(wanted) != {HEAD: "class"}:
             return self._engine.run(batch, wanted)
-        return [{HEAD: (row,)} for row in self._classify(batch)]
+        with self._engine.threads():
+            return [{HEAD: (row,)} for row in self._classify(batch)]
 
     @torch.inference_mode()
     def _classify(self, batch: Batch) -> Floats:

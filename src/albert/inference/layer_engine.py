@@ -10,7 +10,8 @@ Shapes are rounded up to a few sizes, because the caches of both runtimes keep s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +88,19 @@ class LayerEngine(TorchEngine, ABC):
             assert isinstance(ffn, FeedForward)
             blocks.append((attention, ffn))
         return self.compile(blocks, largest=FULL if has_vnni() else SAFE, threads=count_threads())
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """Leave torch one thread: its others would wait for work by spinning, on the cores that run the layers.
+
+        A short text of tiny-en's shape took 8.0 ms so, not 2.8, in ONNX Runtime, and 5.0, not 3.2, in OpenVINO.
+        """
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     @abstractmethod
     def compile(self, blocks: Blocks, *, largest: int, threads: int) -> Compiled:
