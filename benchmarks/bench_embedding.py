@@ -34,13 +34,15 @@ CONTENDERS = {
     "ours, torch": ("ours", "torch", "fp32"),
     "ours, onnx": ("ours", "onnx", "fp32"),
     "ours, openvino": ("ours", "openvino", "fp32"),
+    "ours, torch bf16": ("ours", "torch", "bf16"),
+    "ours, openvino bf16": ("ours", "openvino", "bf16"),
     "ours, torch int8": ("ours", "torch", "int8"),
     "ours, onnx int8": ("ours", "onnx", "int8"),
     "ours, openvino int8": ("ours", "openvino", "int8"),
     "sentence-transformers, torch": ("theirs", "torch", "fp32"),
     "sentence-transformers, ONNX": ("backends", "onnx", "fp32"),
     "sentence-transformers, ONNX int8": ("backends", "onnx", "int8"),
-    "sentence-transformers, OpenVINO": ("backends", "openvino", "fp32"),
+    "sentence-transformers, OpenVINO (bf16 where the CPU has it)": ("backends", "openvino", "its own"),
     "sentence-transformers, OpenVINO int8": ("backends", "openvino", "int8"),
 }
 INT8_FILES = {"onnx": "onnx/model_quantized.onnx", "openvino": "openvino/openvino_model_qint8_quantized.xml"}
