@@ -137,6 +137,7 @@ def open_workers(folder: Path, only: Sequence[str], backends: str | None) -> lis
     from albert.export.files import export_files
     from albert.export.source import open_source
     from albert.inference.choose_engine import installed
+    from albert.inference.cpu_linear import has_bf16
     from albert.model.locate import locate
 
     source = open_source(MODEL, vectors=True)
@@ -149,11 +150,14 @@ def open_workers(folder: Path, only: Sequence[str], backends: str | None) -> lis
         if (made := folder.with_name(form) / form).is_dir():
             shutil.copytree(made, folder / form)
     workers = []
-    for name, (who, engine, _) in CONTENDERS.items():
+    for name, (who, engine, precision) in CONTENDERS.items():
         if only and not any(part in name for part in only):
             continue
         if (who == "ours" and not installed(engine)) or (who == "backends" and backends is None):
             print(f"left out: {name} is not installed")
+            continue
+        if precision == "bf16" and not has_bf16():
+            print(f"left out: {name}: the CPU has none")
             continue
         workers.append(Worker(str(backends) if who == "backends" else sys.executable, name, folder))
     return workers
