@@ -40,17 +40,14 @@ class TorchEngine:
     @torch.inference_mode()
     def run(self, batch: Batch, wanted: Wanted) -> list[Said]:
         """Return what the wanted heads say of each text."""
+        packed = Packed.from_batch(batch, self.model.device)
+        first = all(positions == "class" for positions in wanted.values()) and not self.config.is_relaxed
         with self.threads():
-            return self._run(batch, wanted)
+            return self._said(self.states(packed, first=first), packed, wanted, first=first)
 
     def threads(self) -> AbstractContextManager[None]:
         """Return what a call holds while it runs: here torch has all threads."""
         return nullcontext()
-
-    def _run(self, batch: Batch, wanted: Wanted) -> list[Said]:
-        packed = Packed.from_batch(batch, self.model.device)
-        first = all(positions == "class" for positions in wanted.values()) and not self.config.is_relaxed
-        return self._said(self.states(packed, first=first), packed, wanted, first=first)
 
     @torch.inference_mode()
     def run_layers(self, batch: Batch, wanted: Wanted) -> list[list[Said]]:

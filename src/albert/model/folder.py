@@ -21,6 +21,7 @@ from albert.errors import ModelError
 from albert.files import atomic_folder, read_json, write_json
 from albert.model.albert import HEADS, Albert, initialise
 from albert.model.config import OURS, AlbertConfig, from_json, to_json
+from albert.model.locate import model_in
 from albert.model.tensor_file import read_header, read_tensors, write_tensors
 from albert.model.weights import BACKBONE, Entry, expand, is_ignored
 from albert.tokenizer import Tokenizer
@@ -87,9 +88,7 @@ def load_model(
 
     `config` is used in place of the folder's (other labels, other dropout); heads in `fresh` are new in any case.
     """
-    folder = Path(folder)
-    if not (folder / "config.json").exists() and (folder / "model" / "config.json").exists():
-        folder /= "model"
+    folder = model_in(Path(folder)) or Path(folder)
     values = read_json(folder / "config.json", limit=CONFIG_LIMIT)
     if config is None:
         config = from_json(values, source=folder / "config.json")

@@ -13,7 +13,7 @@ from albert.files import read_json
 from albert.model.accounting import count_parameters, flops_per_token, inference_bytes, training_bytes
 from albert.model.config import AlbertConfig, from_json
 from albert.model.folder import check_weights, stored_heads, transformers_opens
-from albert.model.locate import is_model_folder, locate, shipped_models
+from albert.model.locate import locate, model_in, shipped_models
 from albert.model.presets import full_name, preset
 
 
@@ -33,7 +33,7 @@ def inspect(name: str, changes: dict[str, Any] | None = None) -> Inspected:
     size = None
     heads: tuple[str, ...] = ("mlm", "order")
     path = Path(name)
-    is_name = not ("/" in name or path.is_file() or is_model_folder(path) or name in shipped_models())
+    is_name = not ("/" in name or path.is_file() or model_in(path) or name in shipped_models())
     if is_name:
         label, config = full_name(name) or name, preset(name)
     else:

@@ -33,8 +33,8 @@ def shipped_models() -> list[str]:
 def locate(name: str | Path) -> Path:
     """Return the folder that a model argument means."""
     path = Path(name)
-    if is_model_folder(path):
-        return path if (path / "config.json").is_file() else path / "model"
+    if found := model_in(path):
+        return found
     if path.is_dir() and str(name) not in shipped_models() and not full_name(str(name)):
         raise ModelError(
             f"{name}: has no config.json, so it is no model folder: name one, a run that has written its model, or for "
@@ -56,14 +56,14 @@ def locate(name: str | Path) -> Path:
     raise ModelError(f"{name}: {what}; {hint}")
 
 
-def is_model_folder(path: Path) -> bool:
-    """Tell whether a folder is a model's or a run's that has one."""
-    return any((folder / "config.json").is_file() for folder in (path, path / "model"))
+def model_in(path: Path) -> Path | None:
+    """Return the model folder that a path means: itself, or a run's that has one."""
+    return next((folder for folder in (path, path / "model") if (folder / "config.json").is_file()), None)
 
 
 def refuse_two_meanings(name: str) -> None:
     """Refuse a name that is both a preset and a model folder here."""
-    if full_name(name) and is_model_folder(Path(name)):
+    if full_name(name) and model_in(Path(name)):
         raise UsageError(
             f"--model {name}: is a preset, and a model folder of that name is here: write ./{name} for the folder; "
             "for the preset, rename the folder"
