@@ -119,9 +119,8 @@ def masked(batch: Batch) -> PretrainingBatch:
 
 def our_gradients(model: Albert, batch: PretrainingBatch) -> None:
     encoded = model(batch)
-    logits = model.mlm_logits(encoded, torch.from_numpy(batch.masked_positions))
-    loss = cross_entropy(logits, torch.from_numpy(batch.masked_labels))
-    del logits  # as in training, where they do not outlive the loss
+    labels = torch.from_numpy(batch.masked_labels)
+    loss = model.mlm_loss(encoded, torch.from_numpy(batch.masked_positions), labels)[0] / labels.numel()
     (loss + cross_entropy(model.heads["order"](encoded.pooled), torch.from_numpy(batch.order_labels))).backward()
 
 

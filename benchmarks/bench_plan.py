@@ -67,7 +67,7 @@ class Trainer:
         """Train one step; return its seconds."""
         before = time.monotonic()
         encoded = self._model(self._packed)
-        loss = cross_entropy(self._model.mlm_logits(encoded, self._places), self._labels, count=self._labels.numel())
+        loss = self._model.mlm_loss(encoded, self._places, self._labels)[0] / self._labels.numel()
         order = self._model.heads["order"](encoded.pooled)
         (loss + cross_entropy(order, self._orders, count=self._orders.numel())).backward()
         torch.nn.utils.clip_grad_norm_(self._model.parameters(), 1.0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from albert.model.heads import SpanScores
+from albert.model.kernels import count_right
 from albert.model.losses import (
     binary_cross_entropy,
     conditional_span_loss,
-    count_right,
     cross_entropy,
     span_loss,
     squared_error,

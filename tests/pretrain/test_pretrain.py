@@ -263,7 +263,7 @@ def test_a_bad_loss_stops_the_run_and_leaves_the_checkpoint(
 
     def poisoned(logits: torch.Tensor, labels: torch.Tensor, *, count: float | None = None) -> torch.Tensor:
         calls.append(1)
-        return true_loss(logits, labels, count=count) * (float("nan") if len(calls) == 13 else 1.0)
+        return true_loss(logits, labels, count=count) * (float("nan") if len(calls) == 7 else 1.0)
 
     calls: list[int] = []
     monkeypatch.setattr(job, "cross_entropy", poisoned)

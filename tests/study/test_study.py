@@ -119,7 +119,11 @@ def test_a_loss_that_explodes_is_a_row_of_the_table_and_not_tried_again(study: S
     assert "(1 diverged)" in (out / "report.md").read_text()
 
 
-def test_layers_are_measured_and_drawn_and_tasks_are_tuned(study: Study, tmp_path: Path) -> None:
+def test_layers_are_measured_and_drawn_and_tasks_are_tuned(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = list[int]()
+    monkeypatch.setattr("albert.finetune.words.bag_of_words", lambda task, train, dev: fitted.append(len(train)))
     table = tmp_path / "moods.csv"
     rows = (f"the {word} cat sat {other},{'good' if n % 2 else 'bad'}"
             for n, (word, other) in enumerate(product(WORDS[:6], WORDS[6:12])))  # fmt: skip
@@ -128,6 +132,7 @@ def test_layers_are_measured_and_drawn_and_tasks_are_tuned(study: Study, tmp_pat
     tune = ("--tasks", f"classification={table}", "--tune", "train.steps=4", "--tune", "train.batch_size=4")
     found = study("dropout", out, "--steps", "10", *tune)["dropout"]["rows"]
     assert all(0 <= row["seeds"]["0"]["classification"] <= 1 for row in found.values())
+    assert len(fitted) == 1, "a bag of words is the same for all rows"
     rows = study("layers", out, "--steps", "4")["layers"]["rows"]
     assert [len(row["seeds"]["0"]["distances"]) for row in rows.values()] == [12, 12]
     for name in ("layers-distances", "layers-angles", "dropout"):

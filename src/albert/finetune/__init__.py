@@ -30,16 +30,20 @@ def finetune(
     seeds: int = 1,
     retry: bool = False,
     dry_run: bool = False,
+    words_from: Path | None = None,
     observe: Callable[[Progress], None] = lambda _: None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Finetuned | FinetunePlan:
     """Tune a model for a task; run again to resume.
 
     With several seeds, or with `retry`, every run has a folder of its own in `out`, and the best by dev becomes
-    `out/model`. `retry` starts a run that learns nothing again, at half the rate and from another seed. `tell` is given
-    what a user should know before the training, a line at a time.
+    `out/model`. `retry` starts a run that learns nothing again, at half the rate and from another seed. `words_from` is
+    a run folder whose bag of words is taken over if it is of the same data. `tell` is given what a user should know
+    before the training, a line at a time.
     """
     prepared = prepare(opened, model, settings or FinetuneSettings())
+    if words_from:
+        prepared.words.recall(words_from)
     with join_world(timeout_minutes=prepared.settings.train.timeout_minutes) as world:
         if dry_run:
             prepared.words.recall(out)

@@ -80,6 +80,12 @@ class Albert(nn.Module):
         """Score the vocabulary at some positions: [P] → [P, V]."""
         return self.heads["mlm"](encoded.states, positions, self.encoder.embeddings.word.weight)
 
+    def mlm_loss(self, encoded: Encoded, positions: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the cross-entropy of the vocabulary summed over some positions, and how many are right."""
+        head, words = self.heads["mlm"], self.encoder.embeddings.word.weight
+        assert isinstance(head, MaskedLMHead)
+        return head.loss(encoded.states, positions, words, labels)
+
     @property
     def device(self) -> torch.device:
         """Return the device of the parameters."""

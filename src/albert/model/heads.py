@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from albert.model.config import AlbertConfig
 from albert.model.encoder import Encoded, activate
+from albert.model.kernels import vocabulary_loss
 from albert.model.norm import LayerNorm
 from albert.model.packing import Packed
 
@@ -34,9 +35,15 @@ class MaskedLMHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
     def forward(self, states: Tensor, positions: Tensor, word_embedding: Tensor) -> Tensor:
+        return nn.functional.linear(self._guess(states, positions), word_embedding, self.bias)  # [P, V]
+
+    def loss(self, states: Tensor, positions: Tensor, word_embedding: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the summed cross-entropy at some positions, and how many are right."""
+        return vocabulary_loss(self._guess(states, positions), word_embedding, self.bias, labels)
+
+    def _guess(self, states: Tensor, positions: Tensor) -> Tensor:
         x = states.index_select(0, positions)  # [P, H]
-        x = self.norm(activate(self.dense(x), self.activation))  # [P, E]
-        return nn.functional.linear(x, word_embedding, self.bias)  # [P, V]
+        return self.norm(activate(self.dense(x), self.activation))  # [P, E]
 
 
 class PooledHead(nn.Module):

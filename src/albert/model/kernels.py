@@ -1,8 +1,9 @@
 """Two operations of a training step that PyTorch's CPU kernels do more slowly than they need to be.
 
 GELU in the tanh form costs 4x its erf form, and as much again in the backward pass; here both passes share one
-sigmoid. Cross-entropy over a vocabulary keeps four arrays as large as the logits; here one. Each is used in fp32 on a
-CPU with gradients on, and is PyTorch's own everywhere else: on GPUs, under autocast, in compiled graphs, in inference.
+sigmoid. Scoring a vocabulary keeps up to six arrays of predictions x pieces, far larger than all else in a small model;
+here a few rows at a time are scored and turned into gradients while they are in the cache. Each is used in fp32 and
+bf16 on a CPU with gradients on, and is PyTorch's own everywhere else: on GPUs, in compiled graphs, in inference.
 Knows no model.
 """
 
@@ -17,6 +18,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 CHUNK = 1 << 18  # elements worked on at once: 1 MB, so that the passes over them stay in the cache
+SCORES = 1 << 21  # scores at once: 8 MB in fp32
 LINEAR = 2 * math.sqrt(2 / math.pi)
 CUBIC = 0.044715 * LINEAR
 
@@ -26,17 +28,34 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return _Gelu.apply(x) if _wanted(x) else F.gelu(x, approximate="tanh")  # type: ignore[no-untyped-call]
 
 
-def summed_cross_entropy(logits: Tensor, labels: Tensor, *, ignored: int) -> Tensor:
-    """Add up the cross-entropy of classes [n, C] against labels [n], one label left out."""
-    if _wanted(logits):
-        return _CrossEntropy.apply(logits, labels, ignored)  # type: ignore[no-untyped-call]
-    return F.cross_entropy(logits, labels, ignore_index=ignored, reduction="sum")
+def vocabulary_loss(x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Score pieces, `x` [P, E] against `weight` [V, E] and `bias` [V]; add up the cross-entropy, count those right."""
+    if _wanted(x):
+        precision = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+        if precision in PRECISIONS:
+            return _VocabularyLoss.apply(x, weight, bias, labels, precision)  # type: ignore[no-untyped-call]
+    scores = F.linear(x, weight, bias).float()
+    return F.cross_entropy(scores, labels, reduction="sum"), count_right(scores, labels)
+
+
+@torch.no_grad()
+def count_right(logits: Tensor, labels: Tensor) -> Tensor:
+    """Count the rows [n, C] whose highest score is their label's, the first of equal ones.
+
+    The place is looked for only where the label's score is the highest: on CPUs argmax takes many times as long as max.
+    """
+    highest = logits.gather(1, labels.clamp_min(0).unsqueeze(1)).squeeze(1) == logits.amax(-1)
+    rows = highest.nonzero().squeeze(1)
+    return (logits.index_select(0, rows).argmax(-1) == labels.index_select(0, rows)).sum()
+
+
+PRECISIONS = (torch.float32, torch.bfloat16)
 
 
 def _wanted(x: Tensor) -> bool:
     if torch.compiler.is_compiling() or not torch.is_grad_enabled() or not x.requires_grad:
         return False
-    return x.device.type == "cpu" and x.dtype == torch.float32 and x.ndim == 2
+    return x.device.type == "cpu" and x.dtype in PRECISIONS and x.ndim == 2
 
 
 class _Gelu(torch.autograd.Function):
@@ -45,15 +64,17 @@ class _Gelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         y, slope = torch.empty_like(x), torch.empty_like(x)
-        linear = x.new_tensor(LINEAR)
+        linear = torch.tensor(LINEAR)
         rows = max(1, CHUNK // max(1, x.shape[1]))
         for x_part, y_part, slope_part in zip(x.split(rows), y.split(rows), slope.split(rows), strict=True):  # type: ignore[no-untyped-call]
-            factor = torch.addcmul(linear, x_part, x_part, value=CUBIC)  # 2u / x
-            s = torch.mul(factor, x_part).sigmoid_()
-            torch.mul(x_part, s, out=y_part)
-            rest = torch.addcmul(y_part, y_part, s, value=-1)  # x·s·(1 - s)
-            torch.addcmul(s, factor, rest, value=3, out=slope_part)  # s + rest·d(2u)/dx: 3·factor - 2·LINEAR
-            slope_part.add_(rest, alpha=-2 * LINEAR)
+            z = x_part.float()
+            factor = torch.addcmul(linear, z, z, value=CUBIC)  # 2u / x
+            s = torch.mul(factor, z).sigmoid_()
+            product = z * s
+            y_part.copy_(product)
+            rest = product.addcmul_(product, s, value=-1)  # x·s·(1 - s)
+            s.addcmul_(factor, rest, value=3)  # s + rest·d(2u)/dx: 3·factor - 2·LINEAR
+            slope_part.copy_(s.add_(rest, alpha=-2 * LINEAR))
         ctx.save_for_backward(slope)
         return y
 
@@ -64,23 +85,36 @@ class _Gelu(torch.autograd.Function):
         return gradient * slope
 
 
-class _CrossEntropy(torch.autograd.Function):
-    """The gradient, probabilities minus one-hot, is made in the forward pass and scaled in place in the backward."""
+class _VocabularyLoss(torch.autograd.Function):
+    """Scores, loss and all gradients in the forward pass, some rows at a time; products in the precision asked for."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, labels: Tensor, ignored: int) -> Tensor:
-        kept = labels != ignored
-        target = torch.where(kept, labels, 0).unsqueeze(1)
-        probabilities = torch.softmax(logits, dim=-1)
-        # the largest probability is 1 / sum(exp(logits - largest)): no second pass of exponentials
-        normaliser = logits.amax(-1) - probabilities.amax(-1).log()
-        total = torch.where(kept, normaliser - logits.gather(1, target).squeeze(1), 0.0).sum()
-        probabilities.scatter_add_(1, target, torch.full_like(target, -1.0, dtype=logits.dtype))
-        ctx.save_for_backward(probabilities, kept)
-        return total
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, precision: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        of_x, of_weight, of_bias = torch.empty_like(x), torch.zeros_like(weight), torch.zeros_like(bias)
+        total, right = x.new_zeros((), dtype=torch.float32), torch.zeros((), dtype=torch.int64)
+        rows = max(1, SCORES // weight.shape[0])
+        with torch.autocast("cpu", enabled=False):
+            decoder, offset = weight.to(precision), bias.to(precision)
+            for some, own, gradient in zip(x.split(rows), labels.split(rows), of_x.split(rows), strict=True):  # type: ignore[no-untyped-call]
+                asked, label = some.to(precision), own.unsqueeze(1)
+                scores = F.linear(asked, decoder, offset).float()
+                shares = torch.softmax(scores, dim=-1)
+                # the largest share is 1 / sum(exp(scores - largest)): no second pass of exponentials
+                total += (scores.amax(-1) - shares.amax(-1).log() - scores.gather(1, label).squeeze(1)).sum()
+                right += count_right(scores, own)
+                shares.scatter_add_(1, label, torch.full_like(label, -1.0, dtype=shares.dtype))
+                of_bias += shares.sum(0)
+                of_scores = shares.to(precision)  # shares minus one-hot
+                gradient.copy_(of_scores @ decoder)
+                of_weight += of_scores.T @ asked
+        ctx.save_for_backward(of_x, of_weight, of_bias)
+        ctx.mark_non_differentiable(right)
+        return total, right
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        probabilities, kept = ctx.saved_tensors
-        return probabilities.mul_((kept * gradient).unsqueeze(1)), None, None
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        of_x, of_weight, of_bias = ctx.saved_tensors
+        return of_x * gradient, of_weight * gradient, of_bias * gradient, None, None

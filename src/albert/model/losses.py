@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from albert.model.heads import SpanScores
-from albert.model.kernels import summed_cross_entropy
 
 IGNORED = -1  # the label of an example that has none
 
@@ -21,19 +20,8 @@ def cross_entropy(logits: Tensor, labels: Tensor, *, count: float | None = None)
     """Score classes [n, C] against labels [n]; label -1 is left out. In fp32 whatever the logits are."""
     if count is None:
         count = float((labels != IGNORED).sum())
-    total = summed_cross_entropy(logits.float(), labels, ignored=IGNORED)
+    total = F.cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction="sum")
     return total / max(count, 1.0)
-
-
-@torch.no_grad()
-def count_right(logits: Tensor, labels: Tensor) -> float:
-    """Count the rows [n, C] whose highest score is their label's, the first of equal ones.
-
-    The place is looked for only where the label's score is the highest: on CPUs argmax takes many times as long as max.
-    """
-    highest = logits.gather(1, labels.clamp_min(0).unsqueeze(1)).squeeze(1) == logits.amax(-1)
-    rows = highest.nonzero().squeeze(1)
-    return float((logits.index_select(0, rows).argmax(-1) == labels.index_select(0, rows)).sum())
 
 
 def squared_error(predictions: Tensor, targets: Tensor, *, count: float | None = None) -> Tensor:

@@ -17,7 +17,7 @@ from albert.data.settings import ExampleSettings, Objective
 from albert.data.store import TokenStore
 from albert.data.stream import BatchStream
 from albert.model import Albert, Packed
-from albert.model.losses import count_right, cross_entropy
+from albert.model.kernels import count_right
 from albert.train.world import World
 
 FIXED_SEED = 1909_11942
@@ -109,14 +109,13 @@ def _score_batch(
     sums: dict[str, float] = {}
     if objective == "sop" and "mlm" in model.heads and batch.masked_positions.size:
         labels = torch.from_numpy(batch.masked_labels).to(device)
-        logits = model.mlm_logits(encoded, torch.from_numpy(batch.masked_positions).to(device))
-        sums["mlm_loss"] = cross_entropy(logits, labels, count=1.0).item()
-        sums["mlm_right"] = count_right(logits, labels)
+        loss, right = model.mlm_loss(encoded, torch.from_numpy(batch.masked_positions).to(device), labels)
+        sums["mlm_loss"], sums["mlm_right"] = loss.item(), float(right)
         sums["mlm_count"] = float(labels.numel())
     if "order" in model.heads:
         labels = torch.from_numpy(batch.order_labels).to(device)
         right = count_right(model.heads["order"](encoded.pooled), labels)
-        sums |= {f"{objective}_right": right, f"{objective}_count": float((labels >= 0).sum())}
+        sums |= {f"{objective}_right": float(right), f"{objective}_count": float((labels >= 0).sum())}
     return sums
 
 

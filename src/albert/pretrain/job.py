@@ -18,7 +18,8 @@ from albert.data.stream import BatchStream
 from albert.errors import UsageError
 from albert.model import Albert, Packed
 from albert.model.albert import remove_dropout
-from albert.model.losses import count_right, cross_entropy
+from albert.model.kernels import count_right
+from albert.model.losses import cross_entropy
 from albert.pretrain.held_out import IntrinsicEvaluation
 from albert.pretrain.lessons import Lessons
 from albert.pretrain.settings import PretrainSettings, example_settings
@@ -114,12 +115,13 @@ class PretrainJob:
         all_layers = self._lessons is not None and self._lessons.with_words
         encoded = self._encoder(packed, depth=self.depth_at(step), all_layers=all_layers)
         labels = torch.from_numpy(batch.masked_labels).to(device)
-        logits = self.model.mlm_logits(encoded, torch.from_numpy(batch.masked_positions).to(device))
-        mlm = cross_entropy(logits, labels, count=counts[0])
+        positions = torch.from_numpy(batch.masked_positions).to(device)
+        summed, right = self.model.mlm_loss(encoded, positions, labels)
+        mlm = summed / max(counts[0], 1.0)
         sums = {
             "tokens": float(batch.token_ids.size),
-            "mlm_loss": mlm.item() * counts[0],
-            "mlm_right": count_right(logits, labels),
+            "mlm_loss": summed.item(),
+            "mlm_right": float(right),
             "mlm_count": float(labels.numel()),
         }
         total = mlm
@@ -144,7 +146,7 @@ class PretrainJob:
         order = cross_entropy(order_logits, order_labels, count=counts[1])
         sums |= {
             "order_loss": order.item() * counts[1],
-            "order_right": count_right(order_logits, order_labels),
+            "order_right": float(count_right(order_logits, order_labels)),
             "order_count": float((order_labels >= 0).sum()),
         }
         return MicroLoss(total + order, sums)

@@ -25,7 +25,7 @@ from albert.tasks.task import join_segments
 from albert.tokenizer import Tokenizer
 from albert.tokenizer.words import MARKER
 
-TOKENS = 8_192  # of the texts that it reads at once
+TOKENS = 512  # of the texts that it reads at once: texts of one length, and few enough to stay in the cache
 LONGEST = 256  # tokens of a text; the rest is cut
 TEACHER_WORDS = 2.0  # how much more a teacher's word vectors weigh than counted ones
 ON_THE_WAY = 2 / 3  # of the layers

@@ -15,6 +15,7 @@ import torch
 from albert.data.store import TokenStore
 from albert.files import write_json
 from albert.finetune import finetune
+from albert.finetune.words import KEPT
 from albert.hardware import find_device
 from albert.model.accounting import parameters_of
 from albert.model.folder import load_model
@@ -104,12 +105,14 @@ def _tune(run: Run, task: TaskData, shop: Workshop, observe: Observe) -> None:
     if (folder / SUMMARY).exists():
         return
     train = shop.tune.train.model_copy(update={"seed": run.seed})
+    others = shop.out.glob(f"rows/*/tasks/{folder.name}/{KEPT}")
     try:
         finetune(
             shop.open_task(task),
             str((shop.pretrained(run) / "model").resolve()),
             folder,
             settings=shop.tune.model_copy(update={"train": train}),
+            words_from=next((kept.parent for kept in others), None),  # fitting takes longer than tuning a tiny model
             observe=lambda progress: observe(progress.step / progress.steps, f"{task.name}, step {progress.step:,}"),
         )
     except BadLoss as problem:
