@@ -94,7 +94,6 @@ SHARING = Study(
         Finding("Sharing attention alone costs nothing, at E=H/6", "E=H/6, attention", "same", "E=H/6, none"),
         Finding("Most of the loss is from sharing the FFN, at E=H/6", "E=H/6, FFN", "worse", "E=H/6, attention"),
         Finding("Most of the loss is from sharing the FFN, at E=H", "E=H, FFN", "worse", "E=H, attention"),
-        Finding("Sharing everything costs less at E=H/6 than at E=H", "E=H/6, all", "better", "E=H, all"),
     ),
 )
 
