@@ -71,6 +71,19 @@ def test_several_columns_are_one_text(model_folder: Path, tmp_path: Path) -> Non
     assert albert.load(tmp_path / "run").columns["text"] == "title,text"
 
 
+class NAType:
+    """Stands for what pandas has for a missing value of a nullable column."""
+
+    def __repr__(self) -> str:
+        return "<NA>"
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), NAType()])
+def test_a_missing_value_is_missing_however_it_is_written(missing: object, model_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"^data:21: column 'text' is empty"):
+        albert.tune(model_folder, [*rows(20, seed=0), {"text": missing, "label": "x"}], tmp_path / "run", settings=FAST)
+
+
 def test_what_is_wrong_is_named_without_a_temporary_path(model_folder: Path, tmp_path: Path) -> None:
     bad = [*rows(20, seed=0), {"text": None, "label": float("nan")}]
     with pytest.raises(DataError, match=r"^data:21: column 'text' is empty"):

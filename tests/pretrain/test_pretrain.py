@@ -15,13 +15,16 @@ from safetensors.torch import load_file
 from albert.data.store import TokenStore
 from albert.data.word_vectors import WordVectors, ppmi_word_vectors
 from albert.errors import AlbertError, DataError, UsageError
-from albert.model.folder import load_model
+from albert.model import AlbertConfig, new_model
+from albert.model.folder import load_model, save_model
+from albert.model.locate import locate
 from albert.optim.table import OPTIMIZERS
 from albert.pretrain import Plan, Pretrained, job, pretrain
 from albert.pretrain.job import count_micro_batches, phases
 from albert.pretrain.settings import PretrainSettings
 from albert.pretrain.start import start_model
 from albert.settings import read_settings
+from albert.tokenizer import Tokenizer
 from albert.train.checkpoint import newest_intact
 from albert.train.loop import Progress
 
@@ -354,6 +357,18 @@ def test_half_precision_has_nearly_the_losses_of_full_precision(store: TokenStor
     assert all(tensor.dtype == torch.float32 for tensor in final(tmp_path / "bf16").values()), "weights stay in fp32"
 
 
+def test_the_scale_of_fp16_and_its_age_are_resumed(store: TokenStore, tmp_path: Path) -> None:
+    half = settings(train__precision="fp16")
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(store, "tiny", tmp_path / "run", settings=half, observe=stop_at(8))
+    pretrain(store, "tiny", tmp_path / "run", settings=half)
+    path = newest_intact(tmp_path / "run" / "checkpoints")
+    assert path is not None
+    state = json.loads((path / "state.json").read_text())
+    assert state["scale"] > 1
+    assert 8 < state["scale_steps"] <= 12, "counted on over the resume"
+
+
 def test_a_held_out_store_of_another_tokenizer_is_refused(store: TokenStore, tmp_path: Path, real_data: Path) -> None:
     from albert.data.store import write_store
     from albert.tokenizer import Tokenizer
@@ -361,3 +376,31 @@ def test_a_held_out_store_of_another_tokenizer_is_refused(store: TokenStore, tmp
     other = write_store(tmp_path / "o", [[[5, 6], [7]]], tokenizer=Tokenizer.load(real_data / "vocab/spiece.model"))
     with pytest.raises(DataError, match="tokenizer"):
         pretrain(store, "tiny", tmp_path / "run", settings=settings(), valid=other)
+
+
+def test_a_depth_that_would_never_be_trained_is_refused(store: TokenStore, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"grow.depth ends with 3, but the model has 2 layers.*num_hidden_layers=3"):
+        run(store, tmp_path / "run", grow__depth=[(0.0, 1), (0.5, 3)])
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_tokenizer_json_alone_has_a_tokenizer(store: TokenStore, tmp_path: Path) -> None:
+    """As transformers writes it: its pieces are carried over to the store's vocabulary, not taken for them."""
+    other = Tokenizer.load(locate("tiny-en"))
+    config = AlbertConfig(
+        vocab_size=other.vocab_size, embedding_size=16, hidden_size=32, num_attention_heads=2, intermediate_size=64,
+        num_hidden_layers=2,
+    )  # fmt: skip
+    model = new_model(config, ("mlm", "order"), seed=1)
+    save_model(model, tmp_path / "other", tokenizer=other)
+    (tmp_path / "other" / "spiece.model").unlink()
+    before = model.encoder.embeddings.word.weight
+    started = start_model(str(tmp_path / "other"), store, read_settings(PretrainSettings))
+    after = started.encoder.embeddings.word.weight
+    assert started.config.vocab_size == store.tokenizer.vocab_size
+    shared = next(piece for piece in store.tokenizer.pieces[5:] if piece in other.pieces)
+    here, there = store.tokenizer.pieces.index(shared), other.pieces.index(shared)
+    assert torch.equal(after[here], before[there])
+    (tmp_path / "other" / "tokenizer.json").unlink()
+    with pytest.raises(UsageError, match="16,000 pieces and no tokenizer, the store has"):
+        start_model(str(tmp_path / "other"), store, read_settings(PretrainSettings))

@@ -70,3 +70,34 @@ def test_without_a_difference_one_verdict_in_twenty_is_wrong() -> None:
     rng = np.random.default_rng(0)
     answers = [verdict(better(), rng.normal(size=5).tolist(), rng.normal(size=5).tolist()).answer for _ in range(2000)]
     assert 0.035 < 1 - answers.count("no verdict") / len(answers) < 0.065
+
+
+def test_a_diverged_run_leaves_no_verdict_of_the_lucky_seeds() -> None:
+    study = Study("toy", "?", "Table 0", (Row("a"), Row("b")), (better(),))
+    scores: dict[str, Any] = {
+        row: {seed: {"mlm_loss": loss} for seed in range(5)} for row, loss in (("a", 2), ("b", 3))
+    }
+    assert judge(study, scores)[0].answer == "agrees"
+    scores["a"][3] = scores["a"][4] = {"problem": "the loss is nan"}
+    (found,) = judge(study, scores)
+    assert found.answer == "no verdict"
+    assert found.sure == "2 of the seeds diverged"
+
+
+def test_the_choice_of_examples_counts_where_an_accuracy_is_compared_with_a_fixed_number() -> None:
+    """Of 2,000 examples an accuracy of one half deviates by 1.1 points, however well the seeds agree."""
+    finding = Finding("at chance", "a", "same", 0.5, ("sop_accuracy",))
+    study = Study("toy", "?", "Table 0", (Row("a"),), (finding,))
+    seeds = (0.501, 0.504, 0.507)
+
+    def judged(examples: int) -> Verdict:
+        rows = {seed: {"sop_accuracy": value, "examples": examples} for seed, value in enumerate(seeds)}
+        return judge(study, {"a": rows})[0]
+
+    alone = interval([value - 0.5 for value in seeds])
+    assert judged(2_000_000).answer == "agrees"
+    few = judged(2_000)
+    assert few.answer == "no verdict"
+    assert few.difference is not None
+    expected = math.hypot(alone.high - alone.mean, 1.96 * math.sqrt(0.504 * 0.496 / 2_000))
+    assert few.difference.high - few.difference.mean == pytest.approx(expected)

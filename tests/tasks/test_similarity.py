@@ -77,6 +77,20 @@ def test_all_kinds_mix_in_one_batch(model: Albert, tokenizer: Tokenizer) -> None
     assert loss_of(model, mixed, count=5) == pytest.approx(apart, abs=1e-4)
 
 
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_cosines_are_compared_in_full_precision_under_autocast(
+    model: Albert, tokenizer: Tokenizer, kind: torch.dtype
+) -> None:
+    features = encoded(PAIRS, tokenizer)
+    packed = Packed.from_batch(batch_of(features))
+    with torch.no_grad():
+        states = model(packed)
+        expected = TASK.loss(model, packed, states, features=features, count=3).item()
+        with torch.autocast("cpu", dtype=kind):
+            found = TASK.loss(model, packed, states, features=features, count=3).item()
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
 def test_the_same_query_and_the_same_answer_are_no_negatives(model: Albert, tokenizer: Tokenizer) -> None:
     same_query = [PairExample("a long letter", "the post office"), PairExample("a long letter", "her sister")]
     same_answer = [PairExample("a question", "ten quick answers"), PairExample("the class", "ten quick answers")]
@@ -118,6 +132,13 @@ def test_scored_pairs_are_scored_by_rank_and_others_by_search() -> None:
     assert scores["mrr"] == pytest.approx((1 + 1 / 3.5) / 2)
     decide = TASK.baseline(searched)
     assert TASK.score(searched, [decide(one) for one in searched])["mrr"] < 0.5
+
+
+def test_a_query_that_answers_another_is_no_wrong_answer_to_itself() -> None:
+    near, far = np.eye(2, dtype=np.float32)
+    pairs = [PairExample("a", "b"), PairExample("b", "a"), PairExample("c", "d")]
+    said = [Likeness(1, (near, near)), Likeness(1, (near, near)), Likeness(1, (far, far))]
+    assert TASK.score(pairs, said)["recall_at_1"] == TASK.score(pairs, said)["mrr"] == 1.0
 
 
 def test_ranks_are_those_of_sorting_all_candidates() -> None:

@@ -212,3 +212,13 @@ def test_too_little_disk_is_noticed_before_training(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))  # type: ignore[attr-defined]
     with pytest.raises(ResourceError, match=r"\d MB free, but checkpoints need [\d,]+ MB: make room"):
         module.require_space(tmp_path, new_model(CONFIG))
+
+
+def test_a_damaged_later_checkpoint_does_not_push_out_the_new_one(tmp_path: Path) -> None:
+    model, optimizer = trained()
+    for step in (10, 20):
+        path = save_checkpoint(tmp_path, TrainState(step=step), model, optimizer, keep=2)
+    (path / "weights.safetensors").write_bytes(b"damaged")
+    kept = save_checkpoint(tmp_path, TrainState(step=15), model, optimizer, keep=1)
+    assert checkpoints(tmp_path) == [kept]
+    assert newest_intact(tmp_path) == kept

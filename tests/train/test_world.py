@@ -20,7 +20,13 @@ def work(rank: int, folder: str) -> None:
     model = torch.nn.Linear(1, 1)
     torch.nn.init.constant_(model.weight, 3.0 + rank)
     world.share(model)
+    unused = torch.nn.Linear(1, 1, bias=False)
+    both = torch.nn.ModuleList([model, unused])
+    model.weight.grad = torch.full((1, 1), 1.0 + rank)
+    model.bias.grad = torch.ones(1) if rank else None  # one process has none
+    world.sum_gradients(both)
     heard = {
+        "gradients": [None if p.grad is None else p.grad.item() for p in both.parameters()],
         "sum": world.sum([1.0 + rank, 10.0]),
         "from_first": [world.from_first(7 + rank), world.from_first(rank == 1), world.from_first(rank == 0)],
         "shared": model.weight.item(),
@@ -34,6 +40,7 @@ def test_processes_add_up_take_over_and_gather(tmp_path: Path) -> None:
     mp.spawn(work, args=(str(tmp_path),), nprocs=2)
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert first["sum"] == second["sum"] == [3.0, 20.0]
+    assert first["gradients"] == second["gradients"] == [3.0, 1.0, None], "what nobody uses must not decay"
     assert first["from_first"] == second["from_first"] == [7.0, 0.0, 1.0]
     assert first["shared"] == second["shared"] == 3.0
     assert (first["gathered"], second["gathered"]) == ([[0, "x"], [1, "x"]], [])

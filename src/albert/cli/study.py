@@ -150,10 +150,11 @@ def _show_layers(model: str, data: Path, *, json_: bool) -> None:
     from albert.model.locate import locate
     from albert.study.layers import measure_layers
     from albert.tokenizer import Tokenizer
+    from albert.tokenizer.folder import has_tokenizer
 
     folder = Path(model) / "model" if (Path(model) / "run.json").exists() else locate(model)
     store = TokenStore.open(data)
-    if (folder / "spiece.model").exists():
+    if has_tokenizer(folder):
         store.require_tokenizer(Tokenizer.load(folder))
     changes = measure_layers(load_model(folder).model, store)
     if json_:

@@ -25,6 +25,7 @@ from albert.model.locate import locate
 from albert.pretrain.held_out import BATCH_TOKENS, IntrinsicEvaluation
 from albert.pretrain.settings import PretrainSettings
 from albert.tokenizer import Tokenizer
+from albert.tokenizer.folder import has_tokenizer
 from albert.train.history import History, is_run, read_history
 from albert.train.world import World
 
@@ -139,7 +140,7 @@ def _load(folder: Path, stores: list[TokenStore]) -> Albert:
     if not {"mlm", "order"} & set(model.heads):
         raise UsageError(f"{folder}: has neither an MLM nor an order head: give a pre-trained model")
     for store in stores:
-        if (folder / "spiece.model").exists():
+        if has_tokenizer(folder):
             store.require_tokenizer(Tokenizer.load(folder))
         elif model.config.vocab_size != store.tokenizer.vocab_size:
             raise UsageError(

@@ -110,6 +110,8 @@ def _as_file(table: Table, path: Path) -> Path | None:
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it: NumPy's numbers and arrays become Python's, a missing one None."""
+    if type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for a missing value of a nullable column
+        return None
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float) and math.isnan(value):

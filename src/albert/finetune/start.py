@@ -24,6 +24,7 @@ from albert.model.locate import locate
 from albert.tasks.saved_task import read_task
 from albert.tasks.task import AnyTask
 from albert.tokenizer import Tokenizer
+from albert.tokenizer.folder import has_tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class Start:
         if not (folder / "config.json").exists() and (folder / "model" / "config.json").exists():
             folder = folder / "model"
         values = read_json(folder / "config.json", limit=CONFIG_LIMIT)
-        if not any((folder / file).exists() for file in ("spiece.model", "tokenizer.json")):
+        if not has_tokenizer(folder):
             raise ModelError(f"{folder}: has no spiece.model: a model is tuned with its own tokenizer; put it there")
         config = from_json(values, source=folder / "config.json")
         tokenizer = Tokenizer.load(folder)

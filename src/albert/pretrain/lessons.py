@@ -210,7 +210,7 @@ def _of_pairs(segments: Segments, vectors: Tensor, likeness: Tensor) -> Tensor:
     second = np.flatnonzero(np.diff(segments.text, prepend=-1) == 0)
     cosines = (vectors[second - 1] * vectors[second]).sum(1).clamp(0, 1).to(likeness.device)
     said = likeness.index_select(0, torch.from_numpy(segments.text[second]).to(likeness.device))
-    entropy = F.binary_cross_entropy(cosines, cosines, reduction="sum")
+    entropy = -(torch.xlogy(cosines, cosines) + torch.xlogy(1 - cosines, 1 - cosines)).sum()
     return F.binary_cross_entropy_with_logits(said, cosines, reduction="sum") - entropy
 
 

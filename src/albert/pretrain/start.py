@@ -22,6 +22,7 @@ from albert.model.vocabulary import change_vocabulary
 from albert.pretrain.settings import InitSettings, PretrainSettings
 from albert.pretrain.teacher import Teacher, taught_words
 from albert.tokenizer import Tokenizer
+from albert.tokenizer.folder import has_tokenizer
 from albert.train.world import World
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,17 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
         raise UsageError(
             "model_init.words='teacher' needs a teacher: --set teacher.model=FOLDER, that of a sentence encoder"
         )
+    model = _start(name, store, settings)
+    last, layers = settings.grow.depth[-1][1] if settings.grow.depth else None, model.config.num_hidden_layers
+    if last is not None and last != layers:
+        raise UsageError(
+            f"grow.depth ends with {last}, but the model has {layers} layers, which would never be trained: "
+            f"--set model.num_hidden_layers={last}, or let grow.depth end with {layers}"
+        )
+    return model
+
+
+def _start(name: str, store: TokenStore, settings: PretrainSettings) -> Albert:
     longest = settings.data.max_length
     if is_preset(name):
         changes = {"vocab_size": store.tokenizer.vocab_size} | settings.model
@@ -59,13 +71,13 @@ def start_model(name: str, store: TokenStore, settings: PretrainSettings) -> Alb
             )
     if changes := {field: value for field, value in settings.model.items() if field in CHANGEABLE}:
         model = _reshaped(model, changes)
-    old = Tokenizer.load(folder) if (folder / "spiece.model").exists() else None
+    old = Tokenizer.load(folder) if has_tokenizer(folder) else None
     if old is not None and old.fingerprint != store.tokenizer.fingerprint:
         carried = change_vocabulary(model, old=old, new=store.tokenizer)
         log.info("new vocabulary: %d of %d pieces carried over", carried, store.tokenizer.vocab_size)
     elif model.config.vocab_size != store.tokenizer.vocab_size:
         raise UsageError(
-            f"{folder}: has {model.config.vocab_size:,} pieces and no spiece.model, the store has "
+            f"{folder}: has {model.config.vocab_size:,} pieces and no tokenizer, the store has "
             f"{store.tokenizer.vocab_size:,}: give the folder its tokenizer"
         )
     return model

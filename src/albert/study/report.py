@@ -24,7 +24,9 @@ RULE = (
     "The rule, stated before the runs: of the differences between two rows, seed by seed, the mean and its "
     f"{CONFIDENCE:.0%} t-interval. “agrees”: all of the interval lies on the side that the paper states (or within the "
     "margin, where the paper sees no difference); “disagrees”: all of it lies on the other; else “no verdict”. Fewer "
-    f"than {FEWEST_SEEDS} seeds are never a verdict. Each is a bet at 20 to 1: of many, some are wrong by chance."
+    f"than {FEWEST_SEEDS} seeds are never a verdict, nor is a comparison of which a run has diverged. All rows are "
+    "scored on the same held-out examples; where an accuracy is compared with a fixed number, their binomial deviation "
+    "is added. Each is a bet at 20 to 1: of many, some are wrong by chance."
 )
 
 
@@ -173,7 +175,9 @@ def _pictures(table: Table, out: Path) -> list[Picture]:
 
 def _mean_curve(table: Table, row: str, out: Path) -> list[tuple[float, float]]:
     assert table.study.curves is not None
-    folders = [out / "rows" / key / "pretrain" for key in table.keys.get(row, {}).values()]
+    whole = {seed for seed, scores in table.scores.get(row, {}).items() if "problem" not in scores}
+    keys = [key for seed, key in table.keys.get(row, {}).items() if seed in whole]
+    folders = [out / "rows" / key / "pretrain" for key in keys]
     series = [read_history(folder).series(table.study.curves) for folder in folders if is_run(folder)]
     return [(points[0][0], mean(value for _, value in points)) for points in zip(*series, strict=False)]
 

@@ -71,7 +71,7 @@ def _train(run: Run, shop: Workshop, observe: Observe) -> dict[str, Any]:
     model = load_model(folder / "model").model.to(world.device)
     count, length = run.settings.evaluation.examples, run.settings.data.max_length
     known = IntrinsicEvaluation(store, max_length=length, examples=count, world=world).score(model)
-    scores |= {"training_loss": known["mlm_loss"], "gap": scores["mlm_loss"] - known["mlm_loss"]}
+    scores |= {"training_loss": known["mlm_loss"], "gap": scores["mlm_loss"] - known["mlm_loss"], "examples": count}
     return scores | {"parameters": parameters_of(model).total, "tokens": run.tokens} | _cost(history)
 
 

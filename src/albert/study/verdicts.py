@@ -3,7 +3,11 @@
 Two rows with the same seed have the same text in the same order, so their difference is taken seed by seed. Of these
 differences the mean and its t-interval are looked at. `better` and `worse`: agrees when the whole interval lies on the
 stated side of zero, disagrees when it lies on the other. `same`: agrees when the whole interval is within the margin,
-disagrees when none of it is. Everything else, and anything with fewer than three seeds, is no verdict.
+disagrees when none of it is. Everything else, anything with fewer than three seeds, and anything of which a run has
+diverged, is no verdict: the seeds that are left would be the lucky ones.
+
+The interval is over seeds: all rows are scored on the same examples, whose choice cancels in a difference of two rows.
+In the comparison of an accuracy with a fixed number it does not, and its binomial deviation is added.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from typing import Any, Literal
 from albert.study.tables import Finding, Study, column
 
 CONFIDENCE = 0.95
+NORMAL = 1.96  # deviations of a normal within which 95% lie
+BINOMIAL = ("sop_accuracy", "nsp_accuracy")  # shares of as many examples as a run is scored on
 FEWEST_SEEDS = 3
 
 Answer = Literal["agrees", "disagrees", "no verdict"]
@@ -42,10 +48,13 @@ class Verdict:
     answer: Answer
     difference: Interval | None  # None: not measured
     margin: float | None = None
+    diverged: int = 0  # seeds of which a run has no scores because its loss exploded
 
     @property
     def sure(self) -> str:
         """Return how sure the answer is, in words."""
+        if self.diverged:
+            return f"{self.diverged} of the seeds diverged"
         if self.difference is None:
             return "not measured"
         if self.difference.seeds < FEWEST_SEEDS:
@@ -56,14 +65,18 @@ class Verdict:
         return what
 
 
-def interval(values: Sequence[float]) -> Interval:
-    """Return the mean and its t-interval; of one value nothing is known but itself."""
+def interval(values: Sequence[float], *, deviation: float = 0.0) -> Interval:
+    """Return the mean and its t-interval; of one value nothing is known but itself.
+
+    `deviation` is that of an error which all values have in common.
+    """
     centre = mean(values)
     if len(values) < 2:
         return Interval(centre, -math.inf, math.inf, len(values))
     from scipy.stats import t  # type: ignore[import-untyped]  # a second to load
 
-    half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
+    of_seeds = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
+    half = math.hypot(of_seeds, NORMAL * deviation)
     return Interval(centre, centre - half, centre + half, len(values))
 
 
@@ -73,15 +86,31 @@ def judge(study: Study, scores: Scores) -> list[Verdict]:
 
 
 def _judge(finding: Finding, name: str, scores: Scores) -> Verdict:
-    differences = _differences(finding, name, scores)
+    differences, diverged = _differences(finding, name, scores), _diverged(finding, scores)
     if not differences:
-        return Verdict(finding, name, "no verdict", None)
-    found = interval(differences)
+        return Verdict(finding, name, "no verdict", None, diverged=diverged)
+    found = interval(differences, deviation=_deviation(finding, name, scores))
     margin = (finding.margin if finding.margin is not None else column(name).margin) if finding.says == "same" else None
     answer: Answer = "no verdict"
-    if found.seeds >= FEWEST_SEEDS:
+    if found.seeds >= FEWEST_SEEDS and not diverged:
         answer = _within(found, margin) if margin is not None else _on_side(found, finding.says, name)
-    return Verdict(finding, name, answer, found, margin)
+    return Verdict(finding, name, answer, found, margin, diverged)
+
+
+def _diverged(finding: Finding, scores: Scores) -> int:
+    """Count the seeds of which a run of the rows compared has diverged."""
+    rows = [scores.get(name, {}) for name in (finding.row, finding.against) if isinstance(name, str)]
+    return len({seed for row in rows for seed, values in row.items() if "problem" in values})
+
+
+def _deviation(finding: Finding, name: str, scores: Scores) -> float:
+    """Return the deviation of an accuracy by the choice of its examples, where it is compared with a fixed number."""
+    known = [values for values in scores.get(finding.row, {}).values() if values.get(name) is not None]
+    counts = [values["examples"] for values in known if values.get("examples")]
+    if isinstance(finding.against, str) or name not in BINOMIAL or not counts:
+        return 0.0
+    share = mean(values[name] for values in known)
+    return math.sqrt(share * (1 - share) / min(counts))
 
 
 def _differences(finding: Finding, name: str, scores: Scores) -> list[float]:

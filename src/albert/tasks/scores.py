@@ -59,10 +59,17 @@ def regression_scores(truth: np.ndarray, guesses: np.ndarray) -> Scores:
     }
 
 
-def search_scores(queries: Sequence[Any], candidates: Sequence[Any], relevant: Sequence[Sequence[int]]) -> Scores:
+def search_scores(
+    queries: Sequence[Any],
+    candidates: Sequence[Any],
+    relevant: Sequence[Sequence[int]],
+    *,
+    own: Sequence[int | None] = (),
+) -> Scores:
     """Recall at k, the share of queries with a right candidate among the first k, and the mean of 1 / its rank (MRR).
 
-    Vectors are of length 1, dense or sparse rows. Other right candidates are passed over; a tie costs half a rank.
+    Vectors are of length 1, dense or sparse rows. Other right candidates are passed over, and the candidate that is the
+    query's `own` text; a tie costs half a rank.
     """
     all_candidates, ranks = _stacked(candidates), np.zeros(len(queries))
     for first in range(0, len(queries), BLOCK):
@@ -70,6 +77,8 @@ def search_scores(queries: Sequence[Any], candidates: Sequence[Any], relevant: S
         for place, row in enumerate(product.toarray() if sparse.issparse(product) else product, first):
             best = row[list(relevant[place])].max()
             row[list(relevant[place])] = -np.inf
+            if own and own[place] is not None:
+                row[own[place]] = -np.inf
             ranks[place] = 1 + (row > best).sum() + (row == best).sum() / 2
     return {f"recall_at_{k}": float((ranks <= k).mean()) for k in FIRST} | {"mrr": float((1 / ranks).mean())}
 

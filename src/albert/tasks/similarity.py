@@ -127,9 +127,9 @@ class Similarity(Task[PairExample, PairFeature, Likeness]):
         if searched:
             candidates = [row + 1 for row in searched]
             candidates += [row for row, f in enumerate(features) if f.part == NEGATIVE and f.target is None]
-            logits = (
-                _rows(vectors, searched) @ _rows(vectors, candidates).T / self.temperature
-            )  # [searched, candidates]
+            with torch.autocast(vectors.device.type, enabled=False):  # bf16 would make cosines within 0.006 equal
+                logits = _rows(vectors, searched) @ _rows(vectors, candidates).T  # [searched, candidates]
+            logits = logits / self.temperature
             same = torch.from_numpy(_no_negatives(features, searched, candidates)).to(vectors.device)
             labels = torch.arange(len(searched), device=vectors.device)
             total = total + cross_entropy(logits.masked_fill(same, IMPOSSIBLE), labels, count=count)
@@ -213,7 +213,10 @@ def _no_negatives(features: Sequence[PairFeature], searched: Sequence[int], cand
 
 
 def _search(searched: Sequence[tuple[PairExample, Likeness]]) -> dict[str, float]:
-    """Score the search of each query's answers among all answers and hard negatives; equal texts are one."""
+    """Score the search of each query's answers among all answers and hard negatives; equal texts are one.
+
+    A query that is also an answer to another is no wrong answer to itself.
+    """
     queries: dict[str, Any] = {}
     candidates: dict[str, Any] = {}
     right: dict[str, set[str]] = {}
@@ -226,7 +229,8 @@ def _search(searched: Sequence[tuple[PairExample, Likeness]]) -> dict[str, float
         right.setdefault(texts[0], set()).add(texts[1])
     numbers = {text: number for number, text in enumerate(candidates)}
     relevant = [[numbers[text] for text in right[query]] for query in queries]
-    return search_scores(list(queries.values()), list(candidates.values()), relevant)
+    own = [numbers.get(query) for query in queries]
+    return search_scores(list(queries.values()), list(candidates.values()), relevant, own=own)
 
 
 def sentence_transformers_files(width: int, *, max_length: int) -> dict[str, Any]:

@@ -21,6 +21,11 @@ MODEL_LIMIT = 64 * 2**20  # bytes: a million pieces are fewer
 SPECIAL_PIECES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")  # ids 0..4
 
 
+def has_tokenizer(folder: Path) -> bool:
+    """Tell whether a model folder has a tokenizer; transformers writes tokenizer.json alone."""
+    return any((folder / name).exists() for name in (MODEL_FILE, JSON_FILE))
+
+
 def read_model(path: Path) -> bytes:
     """Read a spiece.model, or say what a tokenizer is."""
     try:

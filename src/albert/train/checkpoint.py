@@ -37,6 +37,7 @@ class TrainState:
     best_smooth_loss: float | None = None
     skipped: int = 0  # steps skipped for a bad loss
     scale: float | None = None  # of the fp16 loss
+    scale_steps: int = 0  # since it changed
     best_score: float | None = None  # of the evaluations so far, where there is a score to be best at
     best_step: int = 0
     ended: bool = False  # before its last step, because going on would not help
@@ -45,14 +46,16 @@ class TrainState:
 def save_checkpoint(
     folder: Path, state: TrainState, model: nn.Module, optimizer: torch.optim.Optimizer, *, keep: int
 ) -> Path:
-    """Write `folder/step-N` and remove the oldest beyond `keep`."""
+    """Write `folder/step-N` and remove the oldest beyond `keep`, and later ones, which must be damaged."""
     path = checkpoint_path(folder, state.step)
     with atomic_folder(path) as temporary:
         write_tensors(temporary / FILES[0], _cpu(model.state_dict()))
         write_tensors(temporary / FILES[1], _moments(model, optimizer))
         write_json(temporary / FILES[2], asdict(state))
         write_json(temporary / "manifest.json", {name: sha256(temporary / name) for name in FILES})
-    for old in checkpoints(folder)[:-keep]:
+    there = checkpoints(folder)
+    kept = [other for other in there if other <= path][-keep:]
+    for old in (other for other in there if other not in kept):
         shutil.rmtree(old, ignore_errors=True)
     return path
 

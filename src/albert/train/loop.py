@@ -136,7 +136,8 @@ def train(
                 )
                 _update(job, optimizer, sums, state=state, settings=settings, rates=rates, scaler=scaler, world=world)
                 state.step += 1
-                state.scale = scaler.get_scale() if scaler else None
+                if scaler:
+                    state.scale, state.scale_steps = scaler.get_scale(), scaler.state_dict()["_growth_tracker"]
                 meter.add(sums)
                 last = state.step == settings.steps
                 if state.step % settings.log_every == 0 or last or stop or due:  # nothing is half counted in a save
@@ -320,7 +321,7 @@ def _scaler(settings: TrainSettings, state: TrainState, world: World) -> torch.a
         return None
     scaler = torch.amp.GradScaler(world.device.type)
     if state.scale:
-        scaler.load_state_dict(scaler.state_dict() | {"scale": state.scale})
+        scaler.load_state_dict(scaler.state_dict() | {"scale": state.scale, "_growth_tracker": state.scale_steps})
     return scaler
 
 

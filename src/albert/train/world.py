@@ -50,16 +50,18 @@ class World:
         return [float(value) for value in tensor]
 
     def sum_gradients(self, model: nn.Module) -> None:
-        """Add up the gradients over all processes, in one reduction."""
+        """Add up the gradients over all processes, in one reduction; what none has a gradient for keeps none."""
         if self.size == 1:
             return
         parameters = [p for p in model.parameters() if p.requires_grad]
         gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in parameters]
-        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        has = torch.tensor([float(p.grad is not None) for p in parameters], device=gradients[0].device)
+        flat = torch.cat([*(gradient.reshape(-1) for gradient in gradients), has])
         with _named_failure(self):
             dist.all_reduce(flat)
-        for parameter, part in zip(parameters, flat.split([g.numel() for g in gradients]), strict=True):  # type: ignore[no-untyped-call]
-            parameter.grad = part.view_as(parameter)
+        *parts, having = flat.split([*(g.numel() for g in gradients), len(parameters)])  # type: ignore[no-untyped-call]
+        for parameter, part, count in zip(parameters, parts, having.tolist(), strict=True):
+            parameter.grad = part.view_as(parameter) if count else None  # with zeros LAMB would decay it to nothing
 
     def from_first(self, value: float) -> float:
         """Return the number that the first process gives; what the others give does not matter."""
