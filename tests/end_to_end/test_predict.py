@@ -119,6 +119,16 @@ def test_what_was_mended_and_where_standard_input_is_wrong_is_told(classifier: s
     assert str(result.exception).startswith("standard input:2: column 'review' holds 5")
 
 
+def test_the_columns_of_training_are_read_from_a_json_list_too(classifier: str, tmp_path: Path) -> None:
+    rows = [{"text": "another text", "review": f"the film {number}"} for number in range(3)]
+    (tmp_path / "in.json").write_text(json.dumps(rows))
+    words = ["predict", classifier, str(tmp_path / "in.json"), "--out", str(tmp_path / "out.jsonl")]
+    assert "has no 'review'" not in run.invoke(app, words, catch_exceptions=False).stderr
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ok(["predict", classifier, str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "lines.jsonl")])
+    assert (tmp_path / "out.jsonl").read_text() == (tmp_path / "lines.jsonl").read_text()
+
+
 def test_other_columns_than_those_of_training_are_said(classifier: str, tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("id,story\n1,the old harbour\n2,a ship came in\n")
     words = ["predict", classifier, str(tmp_path / "other.csv"), "--out", str(tmp_path / "out.csv")]

@@ -111,7 +111,19 @@ def test_with_enough_patience_nobody_leaves() -> None:
     assert engine.mean_layers == LAYERS
 
 
-@pytest.mark.parametrize("words", ["patience", "patience=0", "patience=1.5", "confidence=2", "confidence=x", "luck=3"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "patience",
+        "patience=0",
+        "patience=1.5",
+        "patience=inf",
+        "patience=nan",
+        "confidence=2",
+        "confidence=x",
+        "luck=3",
+    ],
+)
 def test_rules_that_are_none_are_refused(words: str) -> None:
     with pytest.raises(UsageError, match="patience=3"):
         ExitRule.parse(words)

@@ -215,6 +215,20 @@ def test_the_fastest_engine_is_one_that_has_the_precision(
     )
 
 
+def test_an_engine_that_won_against_torch_can_still_compile_single_layers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if not installed("onnx"):
+        pytest.skip("onnx is not installed: pip install 'albert-lite[onnx]'")
+    monkeypatch.delenv("ALBERT_ENGINE")
+    monkeypatch.setattr(choose_engine, "_seconds", lambda engine, batch: 1.0 if engine.name == "onnx" else 2.0)
+    model = new_model(AlbertConfig(**SHAPE), ("classifier",), seed=1)
+    engine = open_engine(model, cache=tmp_path / "engines.json")
+    assert engine.name == "onnx"
+    packed = Packed.from_batch(pack([range(5, 20), range(30, 37)]))
+    assert engine.step(0, engine.model.encoder.embed(packed).detach(), packed).shape[1] == model.config.hidden_size
+
+
 @pytest.mark.parametrize("sharing", ["none", "attention", "ffn"])
 @pytest.mark.parametrize("name", NEEDS)
 def test_models_that_share_less_run_in_every_engine(name: str, sharing: Any) -> None:

@@ -133,6 +133,18 @@ def test_a_table_has_the_columns_of_the_first_record_and_json_in_cells(tmp_path:
     assert second[1:] == ["", "1.0", ""]
 
 
+def test_a_column_that_only_later_records_have_is_kept_or_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [{"text": "a"}, {"text": "b", "id": 1}, {"text": "c", "id": 2}]
+    write_records(tmp_path / "a.csv", rows)
+    assert (tmp_path / "a.csv").read_text().splitlines()[1:] == ["a", "b", "c"]
+    (warning,) = [line for line in caplog.messages if "left out" in line]
+    assert warning.startswith("row 2 has id, which the first row has not")
+    write_records(tmp_path / "a.parquet", rows)
+    assert pq.read_table(tmp_path / "a.parquet").column("id").to_pylist() == [None, 1, 2]
+
+
 def test_tsv_has_no_quoting_so_spaces_stand_for_tabs_and_line_ends() -> None:
     assert list(lines_of(RECORDS[:1], "tsv"))[1].split("\t")[:2] == ['a "b", c d e', "x"]
 

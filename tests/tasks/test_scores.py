@@ -91,6 +91,12 @@ def test_multi_label_scores_count_decisions_labels_and_whole_rows() -> None:
     assert scores["exact"] == pytest.approx(sum((a == b).all() for a, b in zip(truth, guesses, strict=True)) / 60)
 
 
+def test_a_single_label_is_scored_by_its_f1_not_by_accuracy() -> None:
+    truth, never = np.array([[1.0]] + [[0.0]] * 9), np.zeros((10, 1))
+    assert multi_label_scores(truth, never) == {"micro_f1": 0.0, "macro_f1": 0.0, "exact": 0.9}
+    assert multi_label_scores(truth, truth)["micro_f1"] == 1.0
+
+
 def ranks(values: np.ndarray) -> np.ndarray:
     """Rank values from 1; equal ones share the mean of their places."""
     return np.array([(np.sum(values < v) + np.sum(values <= v) + 1) / 2 for v in values])

@@ -7,6 +7,7 @@ there and is alone on a GPU. `ALBERT_ENGINE` names an engine for all commands.
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import logging
 import os
@@ -108,7 +109,8 @@ def _fastest(model: Albert, names: list[str], precision: str, *, keep: Callable[
     batch = _invented(model.config)
     for name in names:
         try:
-            engines[name] = _open(model, name, precision)
+            # torch packs the model that it is given: the others compile from theirs later, too
+            engines[name] = _open(copy.deepcopy(model) if name == "torch" else model, name, precision)
         except UsageError as reason:
             log.info("%s: %s", name, reason)
             continue

@@ -42,7 +42,7 @@ class ExitRule:
             value = float(number)
         except ValueError:
             value = 0.0
-        if kind == "patience" and value >= 1 and value == int(value):
+        if kind == "patience" and value >= 1 and value.is_integer():
             return cls("patience", value)
         if kind == "confidence" and 0 < value <= 1:
             return cls("confidence", value)

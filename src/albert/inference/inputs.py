@@ -23,7 +23,8 @@ from albert.labelled.catalog import read_inputs
 from albert.labelled.cells import beside_columns, has_columns, is_joined, text_cell
 from albert.labelled.column_names import CONTEXTS, FILE, PAIRS, TEXTS, TOKENS, plain
 from albert.labelled.conll import conll_name
-from albert.labelled.detection import find_columns
+from albert.labelled.detection import columns_there, find_columns
+from albert.labelled.recognition import is_squad_json
 from albert.labelled.rows import FORMATS, read_rows
 from albert.tasks.task import Example
 from albert.text.documents import ReadReport
@@ -123,7 +124,8 @@ def _stream_format(start: bytes) -> str:
 
 def _known_columns(columns: Mapping[str, str], path: Path) -> dict[str, str]:
     """Return the columns that a model was trained on as far as they are in a file."""
-    if not columns or path.is_dir() or source_of(path, FORMATS) is None:
+    if not columns or path.is_dir():
         return {}
-    row = next(read_rows(path), None)
-    return {role: name for role, name in columns.items() if row is not None and has_columns(row, name)}
+    if source_of(path, FORMATS) is None and (conll_name(path) is not None or is_squad_json(path)):
+        return {}  # they have no columns
+    return columns_there(columns, path)

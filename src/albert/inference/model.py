@@ -43,7 +43,6 @@ from albert.tasks.span import Answer
 from albert.tasks.tagging import Tagged
 from albert.tasks.task import AnyTask
 from albert.tokenizer import Tokenizer
-from albert.tokenizer.folder import MODEL_FILE
 
 OneClass = Literal["classification"]
 SeveralClasses = Literal["multi-label"]
@@ -204,7 +203,7 @@ class Model:
         embedding, config = self.embedding(), to_json(self.predictor.engine.config)
         parts = [
             sha256(weights_path(self.folder)),
-            sha256(self.folder / MODEL_FILE),
+            self.predictor.tokenizer.fingerprint,
             json.dumps(config, sort_keys=True),
         ]
         return hashlib.sha256("\n".join([*parts, repr(embedding)]).encode()).hexdigest()

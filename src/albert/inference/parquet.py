@@ -27,7 +27,8 @@ def write_parquet(file: IO[bytes], records: Iterable[dict[str, Any]], path: Path
         stream = iter(records)
         while part := list(islice(stream, ROWS)):
             try:
-                table = pa.Table.from_pylist(part)
+                names = dict.fromkeys(name for record in part for name in record)  # Arrow takes the first row's alone
+                table = pa.Table.from_pylist([{name: record.get(name) for name in names} for record in part])
                 schema = pa.unify_schemas([schema, table.schema], promote_options="permissive")
             except (pa.ArrowException, TypeError) as problem:
                 raise _mixed(path, problem) from problem

@@ -92,6 +92,8 @@ def partial_output(out: Path, fingerprint: str) -> Iterator[Partial]:
         if take_lock(file.fileno()) is False:
             raise UsageError(f"{out}: another process is writing it: wait for it, or choose another name")
         rows, size, names = _begun(out, fingerprint, path.stat().st_size)
+        if not size:
+            _journal(out).unlink(missing_ok=True)  # another run's: it must not be taken for this one's bytes
         file.truncate(size)
         file.seek(size)
         try:

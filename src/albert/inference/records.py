@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from albert.inference.fill import MASK
 from albert.inference.parquet import write_parquet
 from albert.inference.predictor import Decides, Predictor
 from albert.tasks.task import Feature, Record
+
+log = logging.getLogger(__name__)
 
 ExampleT = TypeVar("ExampleT", contravariant=True)
 FeatureT = TypeVar("FeatureT", bound=Feature)
@@ -127,10 +130,18 @@ def lines_of(records: Iterable[Record], form: str, *, names: list[str] | None = 
 
 def _table(records: Iterable[Record], separator: str, names: list[str] | None) -> Iterator[str]:
     """Return a table; what is not a plain value becomes JSON. `.tsv` is written as it is read: without quoting."""
-    for record in records:
+    left_out: set[str] = set()
+    for number, record in enumerate(records, 1):
         if names is None:
             names = list(record)
             yield _row(names, separator)
+        if new := record.keys() - names - left_out:
+            left_out |= new
+            log.warning(
+                "row %d has %s, which the first row has not: left out of the table; .jsonl and .parquet keep it",
+                number,
+                ", ".join(sorted(new)),
+            )
         yield _row([_cell(record.get(name)) for name in names], separator)
 
 

@@ -189,11 +189,11 @@ def stored_heads(values: Mapping[str, Any], *, source: Path) -> tuple[str, ...]:
     """Read which heads a folder was written with."""
     if values.get("model_type") == "albert-lite":
         heads = values.get("heads", [])
-        if not isinstance(heads, list) or any(head not in HEADS for head in heads):
+        if not isinstance(heads, list) or any(not isinstance(head, str) or head not in HEADS for head in heads):
             raise ModelError(f"{source}: heads={heads!r}; known: {', '.join(HEADS)}")
         return tuple(heads)
     names = values.get("architectures") or ["AlbertModel"]
-    if not isinstance(names, list) or len(names) != 1 or names[0] not in ARCHITECTURES:
+    if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str) or names[0] not in ARCHITECTURES:
         raise ModelError(f"{source}: architectures={names!r}; known: {', '.join(ARCHITECTURES)}")
     return ARCHITECTURES[names[0]]
 

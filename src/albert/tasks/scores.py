@@ -39,10 +39,14 @@ def matthews_scores(truth: np.ndarray, guesses: np.ndarray) -> Scores:
 
 def multi_label_scores(truth: np.ndarray, guesses: np.ndarray) -> Scores:
     """F1 over all decisions and as the mean over labels, and the share of texts with every label right."""
+    exact = float((truth == guesses).all(axis=1).mean())
+    if truth.shape[1] == 1:  # scikit-learn would take the one label for two classes, and micro F1 would be accuracy
+        f1 = float(metrics.f1_score(truth[:, 0], guesses[:, 0], zero_division=0.0))
+        return {"micro_f1": f1, "macro_f1": f1, "exact": exact}
     return {
         "micro_f1": float(metrics.f1_score(truth, guesses, average="micro", zero_division=0.0)),
         "macro_f1": float(metrics.f1_score(truth, guesses, average="macro", zero_division=0.0)),
-        "exact": float((truth == guesses).all(axis=1).mean()),
+        "exact": exact,
     }
 
 
