@@ -184,7 +184,8 @@ def sync(path: Path) -> None:
 def write_json(path: Path | str, value: Any) -> None:
     """Write a value as indented JSON, atomically."""
     with atomic_write(path) as file:
-        file.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        file.write(text.encode(errors="surrogatepass"))  # paths may hold bytes that are no characters
 
 
 def read_json(path: Path | str, *, error: type[AlbertError] = ModelError, limit: int = JSON_LIMIT) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -119,6 +120,38 @@ def test_a_reader_that_leaves_is_no_error(code: str) -> None:
             [sys.executable, "-c", STAGE, "fail", code], stdout=broken, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_reader_of_notes_that_leaves_stops_no_work(tmp_path: Path) -> None:
+    """`albert … 2>&1 | head` must not end a training in silence, with exit code 0."""
+    done = tmp_path / "done"
+    code = f"import sys; print('note', file=sys.stderr, flush=True); open({str(done)!r}, 'w').close()"
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as broken:
+        ended = subprocess.run([sys.executable, "-c", STAGE, "fail", code], stdout=subprocess.PIPE, stderr=broken)
+    assert ended.returncode == 0
+    assert done.exists()
+
+
+def test_a_pipe_that_breaks_elsewhere_is_an_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STAGE, "fail", "raise BrokenPipeError('a worker died')"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "a worker died" in done.stderr
+
+
+def test_closed_streams_and_other_encodings_are_borne() -> None:
+    command = shlex.join([sys.executable, "-c", STAGE, "fail"])
+    for code, ending in (("import sys; sys.stderr.write('x')", "2>&-"), ("print('x')", ">&-"), ("input", "<&-")):
+        assert subprocess.run(f"{command} {shlex.quote(code)} {ending}", shell=True, check=False).returncode == 0
+    latin = subprocess.run(
+        [sys.executable, "-c", STAGE, "fail", "print('caf\u00e9 \u2588')"],
+        capture_output=True, check=False, env=os.environ | {"PYTHONIOENCODING": "latin-1"},
+    )  # fmt: skip
+    assert (latin.returncode, latin.stdout) == (0, b"caf\xe9 \\u2588\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

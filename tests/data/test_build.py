@@ -284,6 +284,8 @@ def test_a_language_that_is_none_and_a_field_of_plain_text_are_refused(tmp_path:
 def test_a_language_is_a_code() -> None:
     for language in ("en", "zh-Hans", "yue"):
         BuildSettings(language=language)
+    known = {"DE": "de", "de-AT": "de-at", "deu": "de", "GER": "de", "zh-Hans": "zh-hans", "gsw": "gsw"}
+    assert {language: BuildSettings(language=language).language for language in known} == known
     with pytest.raises(UsageError, match="language 'German' is not a code: use one of ISO 639, such as"):
         BuildSettings(language="German")
 

@@ -304,6 +304,8 @@ def test_micro_batches_divide_the_batch_or_are_refused_with_the_sizes_that_fit()
     with pytest.raises(UsageError, match="not a multiple of the 3 processes"):
         count_micro_batches(settings(), 8, 64, processes=3)
     assert count_micro_batches(settings(), 512, 512, processes=1) == 16
+    with pytest.raises(UsageError, match=r"grow\.length has 48, where a step has 85.*divide data\.max_length=64"):
+        count_micro_batches(settings(train__micro_batch=8), 85, 48, processes=1)
 
 
 def test_a_folder_with_the_name_of_a_preset_does_not_stand_in_its_way(

@@ -47,6 +47,9 @@ def test_values_between_two_points_are_interpolated_and_none_is_made_up_outside(
         ("laptop", [], 16_000, "that of 'laptop' has vocab_size=8000, this run 16000"),
         ("laptop", ["train.batch_size=32"], 8_000, "that of 'laptop' has train.batch_size=16, this run 32"),
         ("laptop", ["train.steps=500"], 8_000, "that of 'laptop' has train.steps=10000, this run 500"),
+        ("laptop", ["data.mask_prob=0.15"], 8_000, "that of 'laptop' has data.mask_prob=0.25, this run 0.15"),
+        ("laptop", ["model.embedding_size=128"], 8_000, "has model.embedding_size=64, this run 128"),
+        ("laptop", ["start_from=base"], 8_000, "that of 'laptop' has start_from=small, this run base"),
         ("paper", [], 30_000, "no reference curve for these settings (recipes that have one: laptop"),
     ],
 )

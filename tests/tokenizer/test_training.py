@@ -68,6 +68,15 @@ def test_every_language_of_the_text_is_covered(train: Callable[..., Tokenizer], 
         assert len(ids) < 0.6 * len(text) or language in ("zh", "ja"), language  # pieces, not characters
 
 
+def test_a_single_document_is_trained_on_even_where_its_hash_would_hold_it_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("albert.tokenizer.sampling.HELD_OUT_SHARE", 1)  # every document
+    (tmp_path / "one.txt").write_text("\n".join(f"the quick brown fox number {n} jumps" for n in range(300)))
+    result = train_tokenizer([tmp_path / "one.txt"], TrainSettings(vocab_size=60), progress=lambda *_: None)
+    assert (result.num_documents, result.num_held_out) == (1, 0)
+
+
 def test_held_out_documents_are_measured(corpus: Path) -> None:
     result = run(corpus)
     assert result.num_documents == 488

@@ -5,11 +5,15 @@ Commands import their stage inside the function, so that `albert --help` loads n
 
 from __future__ import annotations
 
+import io
 import os
+import select
 import signal
 import sys
 import traceback
-from typing import Annotated, Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 from typer.core import TyperGroup
@@ -98,6 +102,7 @@ def options(
 
 def main() -> None:
     """Run the command line and end the process with the documented exit code."""
+    _mend_streams()
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     debug = "--debug" in words[:end]
@@ -107,17 +112,16 @@ def main() -> None:
         try:
             app(args=arguments, prog_name="albert")
         finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()  # here, where a reader that left or a full disk can still be reported
+            sys.stdout.flush()  # here, where a reader that left or a full disk can still be reported
     except SystemExit as stop:
-        if isinstance(stop.__context__, BrokenPipeError):
+        if isinstance(stop.__context__, BrokenPipeError) and _stdout_is_left():
             _end_quietly()
         if stop.code == Interrupted.exit_code and not isinstance(stop, SaidElsewhere):
             print("interrupted", file=sys.stderr)
         raise
-    except BrokenPipeError:
-        _end_quietly()
     except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, BrokenPipeError) and _stdout_is_left():
+            _end_quietly()
         if debug:
             traceback.print_exception(error)
         failure = _named(error)
@@ -139,6 +143,45 @@ def _named(error: BaseException) -> AlbertError:
     if isinstance(error, OSError) and error.filename is not None:
         return UsageError(f"{error.filename}: {error.strerror or error}")
     return AlbertError(f"{type(error).__name__}: {error}\n(a defect: run again with --debug)")
+
+
+class _Unbreakable:
+    """A stream whose reader may leave: what a command says beside its output is never worth the command."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _mend_streams() -> None:
+    """Let no stream that is closed, left by its reader or of another encoding end a command."""
+    nothing = Path(os.devnull)
+    sys.stdin = sys.stdin or nothing.open(encoding="utf-8")
+    sys.stdout = sys.stdout or nothing.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nothing.open("w", encoding="utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    sys.stderr = cast(TextIO, _Unbreakable(sys.stderr))
+
+
+def _stdout_is_left() -> bool:
+    """Tell whether nobody reads stdout any more: other pipes, such as a worker's, break for worse reasons."""
+    if sys.platform == "win32":  # nothing to ask
+        return True
+    asked = select.poll()
+    asked.register(1, select.POLLOUT)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in asked.poll(0))
 
 
 def _end_quietly() -> None:

@@ -65,7 +65,8 @@ def pretrain(
     settings = stage.settings_for(start, settings, asked=assigned_names(PretrainSettings, set_ or []))
     store = TokenStore.open(data)
     held_out = TokenStore.open(valid) if valid else None
-    reference = find_reference(config, flatten(settings.model_dump()) | {"vocab_size": store.tokenizer.vocab_size})
+    facts = flatten(settings.model_dump()) | {"start_from": start, "vocab_size": store.tokenizer.vocab_size}
+    reference = find_reference(config, facts)
     if is_first_process() and not dry_run:
         print(f"pre-training: {reference if isinstance(reference, str) else _compared(reference)}", file=sys.stderr)
     with progress_line("pre-training") as show:
@@ -82,8 +83,8 @@ def pretrain(
     if not is_first_process():
         return
     if isinstance(result, stage.Plan):
-        facts: dict[str, Any] = asdict(result) | {"settings": settings.model_dump()}
-        print(json.dumps(facts, indent=2) if json_ else _plan_text(result))
+        planned: dict[str, Any] = asdict(result) | {"settings": settings.model_dump()}
+        print(json.dumps(planned, indent=2) if json_ else _plan_text(result))
         return
     facts = {
         "folder": str(result.folder),

@@ -51,7 +51,7 @@ def read_journal(folder: Path) -> tuple[Manifest, dict[int, ShardRecord]]:
     """Return what an earlier run was to build, and the shards that it finished."""
     path = folder / UNFINISHED
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = path.read_text("utf-8", "replace").split("\n")
     except OSError as problem:
         raise DataError(f"{path}: can't be read ({problem.strerror})") from problem
     values = []

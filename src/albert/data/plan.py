@@ -24,6 +24,16 @@ from albert.text.sentences import LANGUAGES, SENTENCE_LIMIT
 from albert.text.sources import Sources, find_sources
 from albert.tokenizer import Tokenizer
 
+# Of ISO 639-2, where the splitter knows the code of two letters alone.
+SHORT_CODES = {
+    "ara": "ar", "ben": "bn", "bul": "bg", "cat": "ca", "ces": "cs", "chi": "zh", "cze": "cs", "dan": "da", "deu": "de",
+    "dut": "nl", "ell": "el", "eng": "en", "est": "et", "fas": "fa", "fin": "fi", "fra": "fr", "fre": "fr", "ger": "de",
+    "gre": "el", "heb": "he", "hin": "hi", "hrv": "hr", "hun": "hu", "ind": "id", "ita": "it", "jpn": "ja", "kor": "ko",
+    "lav": "lv", "lit": "lt", "nld": "nl", "nor": "no", "per": "fa", "pol": "pl", "por": "pt", "ron": "ro", "rum": "ro",
+    "rus": "ru", "slk": "sk", "slo": "sk", "slv": "sl", "spa": "es", "srp": "sr", "swe": "sv", "tam": "ta", "tel": "te",
+    "tha": "th", "tur": "tr", "ukr": "uk", "urd": "ur", "vie": "vi", "zho": "zh",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class BuildSettings:
@@ -39,10 +49,12 @@ class BuildSettings:
             raise UsageError(
                 f"language '{self.language}' is not a code: use one of ISO 639, such as 'en', 'de' or 'zh'"
             )
-        if len(code := self.language.lower().partition("-")[0]) == 2 and code not in LANGUAGES:
+        code, *rest = self.language.lower().split("-")
+        if len(code) == 2 and code not in LANGUAGES:
             near = did_you_mean(code, LANGUAGES)
             hint = "use a code of ISO 639, such as en, de or zh" if near.startswith("known:") else near
             raise UsageError(f"language '{self.language}' is no language: {hint}")
+        object.__setattr__(self, "language", "-".join([SHORT_CODES.get(code, code), *rest]))  # as the splitter knows it
 
     def resolved(self) -> dict[str, Any]:
         """Return all that decides the contents of a store, beside text, tokenizer and versions."""

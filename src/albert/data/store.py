@@ -31,6 +31,7 @@ from albert.tokenizer import Tokenizer
 
 FORMAT = 1  # of the folder; raised when an older reader would misread it
 MANIFEST = "manifest.json"
+MANIFEST_LIMIT = 2**30  # bytes: it lists every input file, at some 200 bytes each
 UNFINISHED = "unfinished.journal"  # of a build that has not ended; no name that a folder of text would be searched for
 TOKENIZER = "tokenizer"
 
@@ -56,7 +57,8 @@ class Manifest:
     @classmethod
     def load(cls, folder: Path) -> Manifest:
         """Read a manifest from outside and check its form."""
-        return cls.parse(read_json(folder / MANIFEST, error=DataError), folder / MANIFEST)
+        values = read_json(folder / MANIFEST, error=DataError, limit=MANIFEST_LIMIT)
+        return cls.parse(values, folder / MANIFEST)
 
     @classmethod
     def parse(cls, values: dict[str, Any], path: Path) -> Manifest:

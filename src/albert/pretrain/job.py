@@ -182,9 +182,15 @@ class PretrainJob:
 def count_micro_batches(settings: PretrainSettings, batch_size: int, length: int, *, processes: int) -> int:
     """Divide a step's sequences over processes and micro-batches, evenly."""
     share, rest = divmod(batch_size, processes)
+    final, micro = settings.data.max_length, settings.train.micro_batch
+    if final % length and (rest or (micro and share % micro)):
+        raise UsageError(
+            f"grow.length has {length}, where a step has {batch_size} sequences, which can't be divided evenly: use "
+            f"lengths that divide data.max_length={final}"
+        )
     if rest:
         raise UsageError(f"train.batch_size={batch_size} is not a multiple of the {processes} processes")
-    if (micro := settings.train.micro_batch) is None:
+    if micro is None:
         wanted = -(-share * length // MICRO_TOKENS)
         return next(count for count in range(max(wanted, 1), share + 1) if share % count == 0)
     if share % micro:

@@ -85,6 +85,8 @@ def _train(sources: Sources, settings: TrainSettings, progress: Progress) -> Tra
     for path in sources.duplicates:
         report.add("duplicate_path", str(path))
     sample = _read(sources.files, settings.text_field, report, progress)
+    if not sample.training.size:  # a single document, held out by chance
+        sample.training, sample.held_out = sample.held_out, sample.training
     lines = training_lines(sample.training, settings.normalisation)
     if not lines:
         raise DataError("the files have no text to train on: name others")
