@@ -94,6 +94,48 @@ def test_numbers_that_are_both_texts_and_places_are_refused_unless_both_mean_the
     assert trained.first_label is None, "nothing was counted"
 
 
+def test_letters_are_letters_in_every_row_where_all_labels_are(tmp_path: Path) -> None:
+    rows = [row("D", ["A", "D", "E", "K"]), row("b", ["w", "x", "y", "z"]), row("A", ["D", "C", "B", "A"])]
+    opened = open_data(DataRequest(table(tmp_path / "x.jsonl", rows)), task=Choice(4))
+    assert [e.target for e in opened.splits.dev["dev"]] == [3, 1, 0]
+    rows = [row("D", ["A", "D", "E", "K"]), row("Z", ["W", "X", "Y", "Z"])]
+    opened = open_data(DataRequest(table(tmp_path / "y.jsonl", rows)), task=Choice(4))
+    assert [e.target for e in opened.splits.dev["dev"]] == [1, 3], "all are texts of choices"
+    alone = table(tmp_path / "z.jsonl", rows[:1])
+    more = table(tmp_path / "more.jsonl", [row("b", ["w", "x", "y", "z"])])
+    opened = open_data(DataRequest(more, dev=alone))
+    assert [e.target for e in opened.splits.dev["dev"]] == [3], "all files tell together"
+
+
+def test_letters_that_are_both_places_and_texts_are_refused_unless_both_mean_the_same(tmp_path: Path) -> None:
+    same = table(tmp_path / "x.jsonl", [row(label, ["A", "B", "C"]) for label in "BCA"])
+    assert [e.target for e in open_data(DataRequest(same), task=Choice(3)).splits.dev["dev"]] == [1, 2, 0]
+    both = table(tmp_path / "y.jsonl", [row("A", ["A", "D", "E"]), row("C", ["A", "C", "K"])])
+    message = (
+        r"y\.jsonl:2: label 'C' is the letter of choice 3, 'K', and the text of choice 2: .* write all labels as num"
+    )
+    with pytest.raises(DataError, match=message):
+        open_data(DataRequest(both), task=Choice(3))
+    neither = table(tmp_path / "z.jsonl", [row("ship", ["ship", "x", "y"]), row("B"), row("C", ["A", "C", "K"])])
+    with pytest.raises(DataError, match=r"z\.jsonl:3: label 'C' is the letter of choice 3"):
+        open_data(DataRequest(neither), task=Choice(3))
+
+
+def test_the_questions_about_one_passage_are_held_out_together(tmp_path: Path) -> None:
+    rows = [row("B", context=f"Article {number // 5}", question=f"What? {number}") for number in range(50)]
+    opened = open_data(DataRequest(table(tmp_path / "x.jsonl", rows)))
+    train, dev = ({example.passage for example in part} for part in (opened.splits.train, opened.splits.dev["dev"]))
+    assert (len(train), len(dev)) == (9, 1)
+    assert not train & dev
+
+
+@pytest.mark.parametrize("context", ["The only article", ""])
+def test_questions_about_one_passage_or_none_are_held_out_one_by_one(tmp_path: Path, context: str) -> None:
+    rows = [row("B", context=context, question=f"What? {number}") for number in range(20)]
+    opened = open_data(DataRequest(table(tmp_path / "x.jsonl", rows)))
+    assert (len(opened.splits.train), len(opened.splits.dev["dev"])) == (18, 2)
+
+
 def test_a_list_of_choices_may_stand_in_a_cell(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text('question,choices,label\nWho?,"[""me"", ""you""]",A\nWhat?,"[""this"", ""that""]",B\n')

@@ -134,6 +134,15 @@ def test_a_label_that_is_not_a_number_once_is_not_hidden_by_its_being_NaN() -> N
     assert detect(table(text=text, score=["1.5", "nan", "2.5"]), "t.csv").task == "regression"
 
 
+@pytest.mark.parametrize("bad", ["nan", "inf"])
+def test_a_value_that_is_not_finite_ends_no_search_for_the_label(bad: str) -> None:
+    columns = {"text": text, "price": lambda i: str(7 * i % 20), "amount": ["3", bad, "5"]}
+    with pytest.raises(DataError, match="'price' or 'amount' may be the label: say which"):
+        detect(table(**columns), "t.csv")
+    found = detect(table(text=text, label=["0", "1", bad], label_text=["no", "yes", "yes"]), "t.csv")
+    assert found.columns["label"] == "label", "the names are not one for every whole number"
+
+
 def test_a_gap_in_a_column_of_whole_numbers_does_not_make_quantities_of_them() -> None:
     found = detect(table(text=text, label=[0.0, math.nan, 1.0]), "t.parquet")
     assert (found.task, found.reasons[0]) == (

@@ -259,6 +259,23 @@ def test_questions_to_answer_need_no_answers(tmp_path: Path) -> None:
     assert len(list(read_inputs(SpanTask(), write(tmp_path / "q.json", document), {}))) == 2
 
 
+def test_half_a_surrogate_pair_is_mended_and_counted(tmp_path: Path) -> None:
+    document = squad(articles=10)
+    document["data"][3]["title"] = "\ud83d"
+    paragraph = document["data"][4]["paragraphs"][0]
+    paragraph["context"] = "\ud83d" + paragraph["context"]
+    paragraph["qas"][0]["answers"] = [{"text": "\ud83dIn", "answer_start": 0}]
+    path = write(tmp_path / "q.json", document)
+    opened = open_data(DataRequest(path))
+    examples = [*opened.splits.train, *opened.splits.dev["dev"]]
+    assert len(examples) == 20
+    assert [example.answers for example in examples if example.passage[0] == "\ufffd"] == [(("\ufffdIn", 0),)]
+    assert any(note.endswith(f"U+FFFD: 3, the first at {path}:1") for note in opened.notes)
+    for article in document["data"]:
+        del article["title"]
+    assert open_data(DataRequest(write(path, document))).splits.dev["dev"]
+
+
 def test_predictions_are_written_as_the_official_scripts_take_them(tmp_path: Path) -> None:
     examples = list(read_squad(write(tmp_path / "two.json", squad(impossible=True)), labelled=True))
     answers = [Answer("Düke", 8, 12, 0.9, 0.1, -2.2, ()), Answer("", None, None, 0.8, 0.8, 1.4, ())]

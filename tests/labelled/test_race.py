@@ -55,6 +55,13 @@ def test_the_questions_about_one_passage_are_held_out_together(race: Path) -> No
     assert len(train | dev) == 5
 
 
+def test_half_a_surrogate_pair_is_mended_and_counted(race: Path) -> None:
+    file = write(race / "train" / "high", article="A \ud83d ship")
+    opened = open_data(DataRequest(race / "train"))
+    assert "A \ufffd ship" in {example.passage for example in [*opened.splits.train, *opened.splits.dev["dev"]]}
+    assert any(note.endswith(f"U+FFFD: 1, the first at {file}:1") for note in opened.notes)
+
+
 def test_a_model_is_evaluated_on_dev_alone(race: Path) -> None:
     opened = open_data(DataRequest(race), task=Choice(4, max_length=128, blank="_"))
     assert opened.task.max_length == 128

@@ -74,6 +74,26 @@ def test_texts_alone_are_read_twice_and_scored_by_their_halves(tmp_path: Path) -
     assert any("second half" in note for note in data.notes)
 
 
+def test_of_a_folder_of_texts_a_part_is_held_out(tmp_path: Path) -> None:
+    for number in range(10):
+        (tmp_path / f"{number}.txt").write_text(f"the first half {number} and the second")
+    splits = open_data(DataRequest(tmp_path, task="similarity", holdout=0.2)).splits
+    assert (len(splits.train), len(splits.dev["dev"])) == (8, 2)
+    assert not {one.text for one in splits.train} & {f"{one.text} {one.pair}" for one in splits.dev["dev"]}
+
+
+def test_a_folder_of_glue_has_its_own_dev_and_its_training_file_alone_has_none(tmp_path: Path) -> None:
+    folder = tmp_path / "RTE"
+    folder.mkdir()
+    for part, count in (("train", 10), ("dev", 3)):
+        rows = table(count, "index\tsentence1\tsentence2\tlabel", f"N\t{part} N\tso N\tentailment")
+        (folder / f"{part}.tsv").write_text(rows + "\n")
+    whole = open_data(DataRequest(folder, task="similarity")).splits
+    assert (len(whole.train), len(whole.dev["dev"])) == (10, 3)
+    alone = open_data(DataRequest(folder / "train.tsv", task="similarity")).splits
+    assert (len(alone.train), len(alone.dev["dev"])) == (9, 1)
+
+
 def test_a_file_may_mix_all_forms(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"text": "alone by itself"}, {"text": "a", "pair": "b"}, {"text": "c", "pair": "d", "negative": "e"},

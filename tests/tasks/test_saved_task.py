@@ -86,3 +86,9 @@ def test_a_wrong_value_is_named(tmp_path: Path, changes: dict[str, Any], message
     (tmp_path / TASK_FILE).write_text(json.dumps(values))
     with pytest.raises(ModelError, match=message):
         read_task(tmp_path, CONFIG, ["classifier"])
+
+
+def test_a_stride_that_never_ends_is_named_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / TASK_FILE).write_text(json.dumps(task_json(SpanTask(max_length=64)) | {"stride": 0}))
+    with pytest.raises(ModelError, match=rf"{TASK_FILE}: stride=0 must be 1 or more"):
+        read_task(tmp_path, CONFIG, ["span"])

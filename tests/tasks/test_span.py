@@ -239,3 +239,10 @@ def test_a_head_that_finds_no_spans_is_refused() -> None:
         SpanTask(head="spann")
     with pytest.raises(UsageError, match="use 16 or more"):
         SpanTask(max_length=10)
+
+
+@pytest.mark.parametrize("name", ["max_question", "stride", "max_answer", "n_best"])
+def test_a_size_below_1_is_refused(name: str) -> None:
+    sizes: dict[str, Any] = {name: 0}
+    with pytest.raises(UsageError, match=f"{name}=0 must be 1 or more"):
+        SpanTask(**sizes)

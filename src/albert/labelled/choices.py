@@ -2,8 +2,9 @@
 
 A row has a question, its choices (a list, or a column each), often a passage, and a label: the number of the right
 choice, its letter, or its text. Whether numbers count from 0 or from 1 the files show together, and a model remembers
-it for files that don't; what can be read in two ways is an error. All rows of a data set have as many choices as its
-first.
+it for files that don't; whether letters are places or texts of choices they show together too. What can be read in two
+ways is an error. All rows of a data set have as many choices as its first. Questions about one passage are held out
+together.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,8 +55,9 @@ def open_choices(request: DataRequest, task: AnyTask | None) -> Opened:
     counted = any(label.number is not None for label in labels)
     if task is None and counted and numbers.places:
         own = replace(own, first_label=numbers.first)
-    reader = ChoiceReader(found.columns, num_choices=num_choices, numbers=numbers)
+    reader = ChoiceReader(found.columns, num_choices=num_choices, numbers=numbers, letters=read_letters(labels))
 
+    @cache
     def read(path: Path) -> list[ChoiceExample]:
         rows, labelled = files[path], path not in unlabelled
         if not rows:
@@ -66,8 +69,16 @@ def open_choices(request: DataRequest, task: AnyTask | None) -> Opened:
     if counted:
         read_as = f"numbers of choices, from {numbers.first}" if numbers.places else "texts of choices"
         notes.append(f"the labels that are numbers: {read_as}")
+    passages = {_group(example) for example in read(request.data)}
     opened = open_files(
-        request, own, read=read, key=_key, evaluated=task is not None, columns=found.columns, notes=notes
+        request,
+        own,
+        read=read,
+        key=_key,
+        evaluated=task is not None,
+        columns=found.columns,
+        notes=notes,
+        group=_group if len(passages) > 1 else None,  # all about one passage: by question, or nothing could be held out
     )
     return replace(opened, notes=[*notes, *report.lines()])
 
@@ -76,7 +87,7 @@ def read_choices(task: AnyTask, path: Path, columns: Mapping[str, str], report: 
     """Read questions with choices, one at a time; labels are not looked at."""
     assert isinstance(task, Choice)
     if is_race(path):
-        yield from read_race(path, labelled=False)
+        yield from read_race(path, labelled=False, report=report)
         return
     reader: ChoiceReader | None = None
     for row in read_rows(path, report=report):
@@ -107,6 +118,7 @@ class ChoiceReader:
     columns: Mapping[str, str]
     num_choices: int | None = None  # that every row must have; None: any
     numbers: Numbers = field(default_factory=Numbers)
+    letters: bool | None = None  # whether labels are letters, or texts of choices; None: the data set doesn't show it
 
     def example(self, row: Row, *, labelled: bool) -> ChoiceExample:
         """Make an example of a row."""
@@ -124,18 +136,24 @@ class ChoiceReader:
 
     def _target(self, row: Row, choices: tuple[str, ...]) -> int:
         label, first = class_cell(row, "label", self.columns), self.numbers.first
-        number = _number(label)
-        if label in choices and (number is None or not self.numbers.places):
-            return choices.index(label)
-        letters = LETTERS[: len(choices)]
-        if number is not None and self.numbers.places and 0 <= number - first < len(choices):
-            return number - first
-        if label is not None and len(label) == 1 and label.upper() in letters:
-            return letters.index(label.upper())
-        raise DataError(
-            f"{row.place}: label {label!r} is no choice: it must be a number from {first} to "
-            f"{first + len(choices) - 1}, a letter from A to {letters[-1]}, or the text of a choice"
-        )
+        number, letter = _number(label), _letter_place(label, choices)
+        text = choices.index(label) if label in choices else None
+        if number is not None and self.numbers.places:
+            place = number - first if 0 <= number - first < len(choices) else None
+        elif self.letters is None and letter is not None and text is not None and letter != text:
+            raise DataError(
+                f"{row.place}: label {label!r} is the letter of choice {letter + 1}, {choices[letter][:SHOWN]!r}, and "
+                f"the text of choice {text + 1}: the data set doesn't show which is meant: write all labels as numbers "
+                "of choices (0, 1, …)"
+            )
+        else:
+            place = letter if self.letters or text is None else text
+        if place is None:
+            raise DataError(
+                f"{row.place}: label {label!r} is no choice: it must be a number from {first} to "
+                f"{first + len(choices) - 1}, a letter from A to {LETTERS[: len(choices)][-1]}, or the text of a choice"
+            )
+        return place
 
 
 def choices_of(row: Row, columns: Mapping[str, str]) -> tuple[str, ...]:
@@ -180,6 +198,13 @@ def read_numbers(labels: Sequence[_Label], path: Path, *, known: int | None) -> 
     return Numbers(first)
 
 
+def read_letters(labels: Sequence[_Label]) -> bool | None:
+    """Tell whether the labels of a data set are letters or texts of choices; None: all are both, or some neither."""
+    letters = all(_letter_place(label.text, label.choices) is not None for label in labels)
+    texts = all(label.text in label.choices for label in labels)
+    return letters if letters != texts else None
+
+
 def _first(numbers: Sequence[tuple[_Label, int]], *, known: int | None) -> int | None:
     """Tell what numbers of choices count from; None: they don't show it."""
     if any(number == 0 for _, number in numbers):
@@ -201,9 +226,19 @@ def _number(label: str | None) -> int | None:
     return int(label) if label is not None and label.isdecimal() else None
 
 
+def _letter_place(label: str | None, choices: Sequence[str]) -> int | None:
+    """Return the place of the choice that a letter stands for; None: it is no letter of a choice."""
+    place = LETTERS.find(label.upper()) if label is not None and len(label) == 1 else -1
+    return place if 0 <= place < len(choices) else None
+
+
 def _has_labels(rows: Sequence[Row], columns: Mapping[str, str]) -> bool:
     return bool(rows) and columns["label"] in rows[0].values
 
 
 def _key(example: ChoiceExample) -> str:
     return content_key(example.passage, example.question, *example.choices)
+
+
+def _group(example: ChoiceExample) -> str:
+    return content_key(example.passage) or _key(example)

@@ -7,7 +7,6 @@ give: a wrong guess would cost hours. Knows the rows, and nothing of tasks but t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -244,7 +243,7 @@ def _names_of_numbers(table: Sample, label: str) -> str | None:
     """Find a column that has a name for every whole number of the label (`label_text` beside `label`)."""
     names = table.called(LABEL_NAMES)
     numbers = [as_number(value) for value in table.values(label)]
-    if names is None or not numbers or any(number is None or number != math.trunc(number) for number in numbers):
+    if names is None or not numbers or not all(number is not None and number.is_integer() for number in numbers):
         return None
     pairs = {(str(row.values.get(label)), str(row.values.get(names))) for row in table.rows}
     one_to_one = len(pairs) == len({number for number, _ in pairs}) == len({name for _, name in pairs})
@@ -295,7 +294,7 @@ def _kind(table: Sample, label: str) -> tuple[str, str]:
         if mark:
             return "multi-label", f"multi-label: {label!r} holds names separated by {mark!r}"
     numbers = [number for value in values if (number := as_number(value)) is not None]
-    whole = all(math.isfinite(number) and number == math.trunc(number) for number in numbers)
+    whole = all(number.is_integer() for number in numbers)
     different = len(set(numbers))
     classes = whole and different <= MANY_CLASSES
     if not values or len(numbers) < (1.0 if classes else SURE) * len(values):

@@ -31,8 +31,11 @@ PARTS = ("train", "dev", "test")
 
 def open_questions(request: DataRequest, task: AnyTask | None) -> Opened:
     """Open questions; the head is the conditional one where some have no answer, unless the request names one."""
-    paths = _paths(request, training=task is None)
-    parts = {part: _read_part(path, request, labelled=None if part == "test" else True) for part, path in paths.items()}
+    paths, report = _paths(request, training=task is None), ReadReport()
+    parts = {
+        part: _read_part(path, request, labelled=None if part == "test" else True, report=report)
+        for part, path in paths.items()
+    }
     read = {part: examples for part, (examples, _) in parts.items()}
     _, columns = next(iter(parts.values()))
     unanswerable = any(not example.answers for part in ("train", "dev") for example in read.get(part, ()))
@@ -64,11 +67,11 @@ def open_questions(request: DataRequest, task: AnyTask | None) -> Opened:
         group=group,
         notes=notes,
     )
-    return Opened(task, splits, notes, fingerprint(paths.values(), request), columns)
+    return Opened(task, splits, [*notes, *report.lines()], fingerprint(paths.values(), request), columns)
 
 
 def _read_part(
-    path: Path, request: DataRequest, *, labelled: bool | None
+    path: Path, request: DataRequest, *, labelled: bool | None, report: ReadReport
 ) -> tuple[list[QuestionExample], Mapping[str, str]]:
     """Read the questions of a file, and say by which columns (JSON has none).
 
@@ -85,9 +88,11 @@ def _read_part(
     if is_squad_json(path):
         if request.columns:
             raise UsageError(f"{path}: SQuAD's JSON has no columns: leave --columns out")
-        examples: Iterable[QuestionExample] = read_squad(path, labelled=labelled, on_problem=request.on_problem)
+        examples: Iterable[QuestionExample] = read_squad(
+            path, labelled=labelled, on_problem=request.on_problem, report=report
+        )
     else:
-        rows = list(read_rows(path, on_bad=request.on_bad_row))
+        rows = list(read_rows(path, on_bad=request.on_bad_row, report=report))
         if not rows:
             raise DataError(f"{path}: no rows: there must be at least one question")
         found = request.found if path == request.data else None
@@ -103,7 +108,7 @@ def read_question_inputs(
     """Read questions to answer, one at a time; answers are not looked at."""
     assert isinstance(task, SpanTask)
     if is_squad_json(path):
-        yield from read_squad(path, labelled=False)
+        yield from read_squad(path, labelled=False, report=report)
         return
     reader: _RowReader | None = None
     for row in read_rows(path, report=report):

@@ -18,6 +18,8 @@ from albert.labelled.request import DataRequest, OnProblem, Opened, refuse, sift
 from albert.labelled.splits import divide, fingerprint
 from albert.tasks.choice import Choice, ChoiceExample
 from albert.tasks.task import AnyTask
+from albert.text.documents import ReadReport, mend_json
+from albert.text.sources import Source
 
 LETTERS = "ABCD"
 BLANK = "_"
@@ -39,7 +41,11 @@ def open_race(request: DataRequest, task: AnyTask | None) -> Opened:
     folders |= {split: path for split, path in (("dev", request.dev), ("test", request.test)) if path is not None}
     if task is not None:
         folders.pop("train", None)
-    read = {split: list(read_race(folder, on_problem=request.on_problem)) for split, folder in folders.items()}
+    report = ReadReport()
+    read = {
+        split: list(read_race(folder, on_problem=request.on_problem, report=report))
+        for split, folder in folders.items()
+    }
     notes: list[str] = []
     splits = divide(
         request,
@@ -51,15 +57,17 @@ def open_race(request: DataRequest, task: AnyTask | None) -> Opened:
         notes=notes,
     )
     files = [file for folder in folders.values() for file in race_files(folder)]
-    return Opened(own, splits, notes, fingerprint(files, request))
+    return Opened(own, splits, [*notes, *report.lines()], fingerprint(files, request))
 
 
-def read_race(folder: Path, *, labelled: bool = True, on_problem: OnProblem = refuse) -> Iterator[ChoiceExample]:
+def read_race(
+    folder: Path, *, labelled: bool = True, on_problem: OnProblem = refuse, report: ReadReport | None = None
+) -> Iterator[ChoiceExample]:
     """Return the questions of a split, or of all splits, one passage at a time."""
     splits = [folder] if is_race_split(folder) else [folder / name for name in RACE_SPLITS]
     for split in filter(is_race_split, splits):
         for file in race_files(split):
-            yield from read_passage(file, labelled=labelled, on_problem=on_problem)
+            yield from read_passage(file, labelled=labelled, on_problem=on_problem, report=report)
 
 
 def race_files(split: Path) -> list[Path]:
@@ -70,10 +78,12 @@ def race_files(split: Path) -> list[Path]:
     return files
 
 
-def read_passage(file: Path, *, labelled: bool = True, on_problem: OnProblem = refuse) -> list[ChoiceExample]:
+def read_passage(
+    file: Path, *, labelled: bool = True, on_problem: OnProblem = refuse, report: ReadReport | None = None
+) -> list[ChoiceExample]:
     """Return the questions of a passage in order; the level is the name of the file's folder."""
     try:
-        article, questions = _passage(file, labelled=labelled)
+        article, questions = _passage(file, labelled=labelled, report=report if report is not None else ReadReport())
     except DataError as problem:
         on_problem(problem)
         return []
@@ -89,9 +99,9 @@ def read_passage(file: Path, *, labelled: bool = True, on_problem: OnProblem = r
     return sift(enumerate(questions, 1), example, on_problem)
 
 
-def _passage(file: Path, *, labelled: bool) -> tuple[str, list[tuple[Any, ...]]]:
+def _passage(file: Path, *, labelled: bool, report: ReadReport) -> tuple[str, list[tuple[Any, ...]]]:
     """Return the text of a passage, and question, options and answer of each of its questions."""
-    values = read_json(file, error=DataError)
+    values = mend_json(read_json(file, error=DataError), Source(file, "json", ""), 1, report)
     article = values.get("article")
     if not isinstance(article, str) or not article.strip():
         raise DataError(f"{file}: article={str(article)[:40]!r}: a passage needs its text")

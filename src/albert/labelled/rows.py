@@ -21,7 +21,7 @@ from albert.errors import DataError
 from albert.labelled.class_folders import class_files, is_class_folder, is_text_folder
 from albert.labelled.column_names import FILE
 from albert.labelled.formats import MARK, fasttext_values, has_several_labels, json_items, source_by_contents
-from albert.text.documents import SURROGATE, ReadReport, mend
+from albert.text.documents import SURROGATE, ReadReport, mend, mend_json
 from albert.text.records import RECORD_LIMIT, json_lines, numbered_lines, open_parquet
 from albert.text.sources import Source, open_source, source_of, text_of
 
@@ -116,7 +116,7 @@ def _read(
         case "json":
             for number, value in json_items(source, stream):
                 if isinstance(value, dict):
-                    yield Row(_mended(value, source, number, report), source.path, number)
+                    yield Row(mend_json(value, source, number, report), source.path, number)
                 else:
                     on_bad(f"{source.path}:{number}", f"a JSON {type(value).__name__}, must be an object")
         case "txt":
@@ -265,19 +265,8 @@ def _jsonl_rows(source: Source, lines: io.TextIOWrapper, *, on_bad: OnBad, repor
             )
             continue
         if SURROGATE.search(line.text) or "\\u" in line.text or "\0" in line.text:
-            value = _mended(value, source, line.number, report)
+            value = mend_json(value, source, line.number, report)
         yield Row(value, source.path, line.number)
-
-
-def _mended(value: Any, source: Source, line: int, report: ReadReport) -> Any:
-    """Mend the texts of a JSON value."""
-    if isinstance(value, str):
-        return mend(value, source, line, report)
-    if isinstance(value, list):
-        return [_mended(item, source, line, report) for item in value]
-    if isinstance(value, dict):
-        return {mend(key, source, line, report): _mended(item, source, line, report) for key, item in value.items()}
-    return value
 
 
 def _parquet_rows(source: Source, stream: io.BufferedReader) -> Iterator[Row]:

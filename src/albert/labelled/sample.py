@@ -130,7 +130,7 @@ class Sample:
     def numbers_rows(self, name: str) -> bool:
         """Tell whether a column holds whole numbers that only grow from row to row: ids, not labels."""
         numbers = [as_number(value) for value in self.values(name)]
-        whole = [number for number in numbers if number is not None and number == math.trunc(number)]
+        whole = [number for number in numbers if number is not None and number.is_integer()]
         return len(whole) == len(numbers) > 2 and all(one < next_ for one, next_ in pairwise(whole))
 
     def parallel_lists(self) -> tuple[str, str] | None:

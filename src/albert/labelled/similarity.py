@@ -75,7 +75,8 @@ def open_similarity(request: DataRequest, task: AnyTask | None) -> Opened:
     assert task is None or isinstance(task, Similarity)
     reading = _Reading(request)
     train = reading.read(_part(request.data, "train")["train"]) if task is None else []
-    dev_paths = _part(request.dev or request.data, "dev") if request.dev or task or request.data.is_dir() else {}
+    has_dev = request.data.is_dir() and glue_name(request.data) is not None  # other folders and files are one part
+    dev_paths = _part(request.dev or request.data, "dev") if request.dev or task or has_dev else {}
     dev = {name: reading.read(path) for name, path in dev_paths.items()}
     test = {name: reading.read(path) for name, path in _part(request.test, "test").items()} if request.test else {}
     scale = _Scale.of(one.target for some in (train, *dev.values(), *test.values()) for one in some)

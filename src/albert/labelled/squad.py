@@ -15,6 +15,8 @@ from albert.errors import DataError
 from albert.files import read_json, write_json
 from albert.labelled.request import OnProblem, refuse, sift
 from albert.tasks.span import Answer, AnswerText, QuestionExample
+from albert.text.documents import ReadReport, mend_json
+from albert.text.sources import Source
 
 LIMIT = 2**31  # bytes of a JSON file, which is read as a whole; larger data goes into .jsonl or .parquet
 SHOWN = 60  # characters of a text in a message
@@ -23,10 +25,13 @@ PREDICTIONS = "predictions.json"
 NULL_ODDS = "null_odds.json"
 
 
-def read_squad(path: Path, *, labelled: bool | None, on_problem: OnProblem = refuse) -> Iterator[QuestionExample]:
+def read_squad(
+    path: Path, *, labelled: bool | None, on_problem: OnProblem = refuse, report: ReadReport | None = None
+) -> Iterator[QuestionExample]:
     """Return the questions of a file; answers are required, or not looked at, or (None) taken where they are."""
     count = 0
-    for number, article in enumerate(_get(_load(path), "data", list, f"{path}: ")):
+    values = mend_json(_load(path), Source(path, "json", ""), 1, report if report is not None else ReadReport())
+    for number, article in enumerate(_get(values, "data", list, f"{path}: ")):
         at = f"{path}: data[{number}]"
         try:
             title = _get(article, "title", str, f"{at}.") if isinstance(article, dict) and "title" in article else ""

@@ -125,6 +125,9 @@ class SpanTask(Task[QuestionExample, Window, Answer]):
             raise UsageError(f"head '{self.head}' finds no spans: {did_you_mean(self.head, (PLAIN, CONDITIONAL))}")
         if self.max_length < 16:
             raise UsageError(f"max_length={self.max_length} has no room for a question and a passage: use 16 or more")
+        for name in ("max_question", "stride", "max_answer", "n_best"):
+            if (value := getattr(self, name)) < 1:  # windows a stride of 0 apart would never reach the passage's end
+                raise UsageError(f"{name}={value} must be 1 or more")
 
     def configure(self, config: AlbertConfig) -> AlbertConfig:
         return config

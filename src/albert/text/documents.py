@@ -234,6 +234,17 @@ def mend(text: str, source: Source, line: int, report: ReadReport) -> str:
     return text
 
 
+def mend_json(value: Any, source: Source, line: int, report: ReadReport) -> Any:
+    """Mend the texts of a JSON value; none changes its length."""
+    if isinstance(value, str):
+        return mend(value, source, line, report)
+    if isinstance(value, list):
+        return [mend_json(item, source, line, report) for item in value]
+    if isinstance(value, dict):
+        return {mend(key, source, line, report): mend_json(item, source, line, report) for key, item in value.items()}
+    return value
+
+
 def _place(text: str, at: int, source: Source, line: int) -> str:
     inside = text.count("\n", 0, at) if source.format == "txt" else 0
     return f"{source.path}:{line + inside}"
