@@ -14,7 +14,23 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from fastapi.exceptions import RequestValidationError
 
+from albert.serve.bodies import (
+    AnswerRequest,
+    Body,
+    ChooseRequest,
+    DecodeRequest,
+    EmbedRequest,
+    FillRequest,
+    OpenAIRequest,
+    PredictRequest,
+    RerankRequest,
+    SimilarityRequest,
+    TagRequest,
+    TokenizeRequest,
+    validated,
+)
 from albert.serve.logs import JsonLines
 from albert.serve.server import bind
 from servers import Running, Start
@@ -71,6 +87,36 @@ def test_other_sites_get_no_permission(server: Running) -> None:
     assert not [name for name in answer.headers if name.startswith("access-control")]
     preflight = server.ask("OPTIONS", "/embed", Origin="https://bad.example", Access_Control_Request_Method="POST")
     assert preflight.status == 405
+
+
+def test_a_page_of_an_allowed_site_can_ask_with_a_key_and_read_refusals(start: Start) -> None:
+    server = start(api_keys=("sesame",), cors_origins=("https://good.example",), max_body=100)
+    wanted = {"Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "authorization,content-type"}
+    good = {"Origin": "https://good.example"}
+    preflight = server.ask("OPTIONS", "/embed", **wanted, **good)
+    assert (preflight.status, preflight.headers["access-control-allow-origin"]) == (200, "https://good.example")
+    assert "Authorization" in preflight.headers["access-control-allow-headers"]
+    assert preflight.headers["x-content-type-options"] == "nosniff"
+    key = {"Authorization": "Bearer sesame"}
+    refused = [
+        server.ask("POST", "/embed", BODY, **good),
+        server.ask("POST", "/embed", {"inputs": "a" * 99}, **good, **key),
+    ]
+    assert [one.status for one in refused] == [401, 413]
+    for one in [*refused, server.ask("POST", "/embed", BODY, **good, **key)]:
+        assert one.headers["access-control-allow-origin"] == "https://good.example"
+
+
+def test_a_preflight_opens_nothing_to_other_sites_and_names(start: Start) -> None:
+    server = start(api_keys=("sesame",), cors_origins=("https://good.example",))
+    wanted = {"Access_Control_Request_Method": "POST"}
+    other = server.ask("OPTIONS", "/embed", **wanted, Origin="https://bad.example")
+    assert (other.status, "access-control-allow-origin" in other.headers) == (400, False)
+    assert "access-control-allow-origin" not in server.ask("POST", "/embed", BODY, Origin="https://bad.example").headers
+    rebound = server.ask("OPTIONS", "/embed", **wanted, Origin="https://good.example", Host="evil.example")
+    assert (rebound.status, "access-control-allow-origin" in rebound.headers) == (421, False)
+    assert server.ask("OPTIONS", "/embed", Origin="https://good.example").status == 401  # no preflight
+    assert server.ask("POST", "/embed", BODY, **wanted, Origin="https://good.example").status == 401
 
 
 def test_a_key_is_asked_for_everywhere_but_at_probes(start: Start) -> None:
@@ -141,6 +187,56 @@ def test_lists_and_answers_have_limits(small: Running) -> None:
     assert small.refusal("/embed", inputs=["a"] * 4) == (413, "Validation")
     assert small.ask("POST", "/embed", {"inputs": ["a"] * 3}).status == 200
     assert small.refusal("/embed_all", inputs=["the old harbour was quiet"] * 3) == (413, "Validation")
+    assert small.refusal("/tokenize", inputs=["the old harbour was quiet " * 5] * 3) == (413, "Validation")
+
+
+def test_every_choice_counts_as_an_input(start: Start) -> None:
+    server = start("exam", max_inputs=3)
+    assert server.ask("POST", "/choose", {"question": "who", "choices": ["a"] * 3}).status == 200
+    assert server.refusal("/choose", question="who", choices=["a"] * 4) == (413, "Validation")
+    assert server.refusal("/choose", question=["who", "what"], choices=[["a", "b"]] * 2) == (413, "Validation")
+    asked = {"question": "who", "choices": ["a"] * 4, "context": ""}
+    assert server.refusal("/depth", verb="choose", request=asked) == (413, "Validation")
+
+
+def test_a_shared_context_is_encoded_no_further_than_the_queue_holds(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start("reader", batch_tokens=64, queue_tokens=1000)
+    encoded: list[str] = []
+    task = server.service.models.served["reader"].lane("answer").task
+    encode = type(task).encode
+    monkeypatch.setattr(
+        type(task), "encode", lambda self, one, by: encoded.append(one.question) or encode(self, one, by)
+    )
+    body = {"question": [f"who {i}" for i in range(100)], "context": "the old harbour was quiet " * 20}
+    refused = server.ask("POST", "/answer", body)
+    assert (refused.status, "more than 1,000 tokens" in refused.body["error"]) == (413, True)
+    assert 1 <= len(encoded) < 20
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (EmbedRequest, {"inputs": [None] * 5000}),
+        (EmbedRequest, {"inputs": [[None] * 50] * 100}),
+        (PredictRequest, {"inputs": [None] * 5000}),
+        (PredictRequest, {"inputs": [["a", None]] * 5000}),
+        (RerankRequest, {"query": "a", "texts": [None] * 5000}),
+        (SimilarityRequest, {"inputs": {"source_sentence": "a", "sentences": [None] * 5000}}),
+        (TokenizeRequest, {"inputs": [None] * 5000}),
+        (DecodeRequest, {"ids": [[None]] * 5000}),
+        (OpenAIRequest, {"input": [None] * 5000}),
+        (AnswerRequest, {"question": [None] * 5000, "context": [None] * 5000}),
+        (ChooseRequest, {"question": "a", "choices": [[None]] * 5000}),
+        (TagRequest, {"inputs": [[None]] * 5000}),
+        (FillRequest, {"inputs": [None] * 5000}),
+    ],
+)
+def test_a_list_is_read_no_further_than_its_first_wrong_element(kind: type[Body], body: dict[str, Any]) -> None:
+    with pytest.raises(RequestValidationError) as refused:
+        validated(kind, body)
+    assert len(refused.value.errors()) < 10
 
 
 def test_json_100_000_deep_is_refused(server: Running) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import perf_counter
@@ -56,6 +56,17 @@ class Decided:
     results: list[Any]
     queue_seconds: float
     inference_seconds: float
+
+
+def gather_items(encoded: Iterable[Item], *, most: int) -> list[Item]:
+    """Return items that are encoded one by one, or refuse them once they have more tokens than can wait."""
+    items, tokens = [], 0
+    for item in encoded:
+        tokens += item.tokens
+        if tokens > most:
+            raise _too_many(most)
+        items.append(item)
+    return items
 
 
 class ClientGone(Exception):
@@ -153,9 +164,7 @@ class Batcher:
         """Decide items within some seconds, unless its client is `gone` before; `urgent`: before all that wait."""
         tokens = sum(item.tokens for item in items)
         if tokens > self._queue_tokens:
-            raise too_large(
-                f"the request has {tokens:,} tokens, and at most {self._queue_tokens:,} can wait: split it into several"
-            )
+            raise _too_many(self._queue_tokens)
         if self._queued + tokens > self._queue_tokens and not urgent:
             raise overloaded("the queue is full: try again later, or more slowly")
         job = _Job(lane, items, asyncio.get_running_loop().create_future())
@@ -241,6 +250,10 @@ class Batcher:
 
     def _count_queue(self) -> None:
         self._metrics.queue_size.set(len(self._jobs))
+
+
+def _too_many(most: int) -> Refusal:
+    return too_large(f"the request has more than {most:,} tokens, the most that can wait: split it into several")
 
 
 def _compute(lane: Lane, units: Sequence[_Unit]) -> list[tuple[_Job, list[Any] | Refusal]]:

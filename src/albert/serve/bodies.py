@@ -13,13 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from albert.serve.encoding import Truncation
 from albert.serve.refusals import invalid
 
-Ids = list[StrictInt]
+T = TypeVar("T")
+# A list ends at its first wrong element: a body of 2 MB held 2 million errors, in 1.2 GB, and three are shown.
+ListOf = Annotated[list[T], Field(fail_fast=True)]
+Ids = ListOf[StrictInt]
 Inputs = Annotated[
-    StrictStr | Ids | list[StrictStr | Ids],
+    StrictStr | Ids | ListOf[StrictStr | Ids],
     Field(description="A text, its token ids, or a list of such.", examples=["What is ALBERT?"]),
 ]
-Texts = Annotated[StrictStr | list[StrictStr], Field(examples=["A man came."])]
-Pair = list[StrictStr]
+Texts = Annotated[StrictStr | ListOf[StrictStr], Field(examples=["A man came."])]
+Pair = ListOf[StrictStr]
 
 
 class Body(BaseModel):
@@ -74,7 +77,7 @@ class PredictRequest(Truncated):
     """`/predict`."""
 
     inputs: Annotated[
-        StrictStr | Pair | list[Pair],
+        StrictStr | Pair | ListOf[Pair],
         Field(description="A text, a pair of texts, or a list of [text] and [text, text].", examples=["What a film!"]),
     ]
     raw_scores: StrictBool = False
@@ -84,7 +87,7 @@ class RerankRequest(Truncated):
     """`/rerank`."""
 
     query: StrictStr
-    texts: list[StrictStr]
+    texts: ListOf[StrictStr]
     raw_scores: StrictBool = False
     return_text: StrictBool = False
 
@@ -93,7 +96,7 @@ class Compared(Body):
     """One text, and those to compare it with."""
 
     source_sentence: StrictStr
-    sentences: list[StrictStr]
+    sentences: ListOf[StrictStr]
 
 
 class SimilarityParameters(Truncated):
@@ -120,7 +123,7 @@ class TokenizeRequest(Body):
 class DecodeRequest(Body):
     """`/decode`."""
 
-    ids: Ids | list[Ids]
+    ids: Ids | ListOf[Ids]
     skip_special_tokens: StrictBool = True
 
 
@@ -145,7 +148,7 @@ class ChooseRequest(Body):
     """`/choose`."""
 
     question: Texts
-    choices: list[StrictStr] | list[list[StrictStr]]
+    choices: ListOf[StrictStr] | ListOf[ListOf[StrictStr]]
     context: Texts = ""
 
 
@@ -153,7 +156,7 @@ class TagRequest(Body):
     """`/tag`."""
 
     inputs: Annotated[
-        StrictStr | list[StrictStr | list[StrictStr]],
+        StrictStr | ListOf[StrictStr | ListOf[StrictStr]],
         Field(description="A text, or a list of texts and of lists of words.", examples=["Peter lives in Paris."]),
     ]
 
@@ -161,7 +164,7 @@ class TagRequest(Body):
 class FillRequest(Body):
     """`/fill`."""
 
-    inputs: Annotated[StrictStr | list[StrictStr], Field(examples=["The capital of France is [MASK]."])]
+    inputs: Annotated[StrictStr | ListOf[StrictStr], Field(examples=["The capital of France is [MASK]."])]
     top: StrictInt = Field(3, ge=1, le=100)
 
 

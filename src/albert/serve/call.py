@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -17,11 +17,12 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from albert.serve.batching import Batcher, Item, Lane
+from albert.serve.batching import Batcher, Item, Lane, gather_items
 from albert.serve.metrics import Metrics
 from albert.serve.refusals import Refusal, empty, overloaded, too_large
 from albert.serve.served import Models, Served
 from albert.serve.settings import ServeSettings
+from albert.tasks.choice import ChoiceExample
 
 INLINE_CHARACTERS = 4000  # fewer are tokenized at once: handing them to a thread would take longer
 INLINE_NUMBERS = 20_000  # of an answer, as above
@@ -70,13 +71,14 @@ class Call:
         return found
 
     def count(self, inputs: Sequence[Any], *, single: bool) -> None:
-        """Take note of the inputs, and refuse none and too many."""
+        """Take note of the inputs, and refuse none and too many; every choice of a question counts."""
         self._single = single
         if not inputs:
             raise empty("`inputs` is empty: give one text at least")
-        if len(inputs) > self.settings.max_inputs:
+        number = sum(len(one.choices) if isinstance(one, ChoiceExample) else 1 for one in inputs)
+        if number > self.settings.max_inputs:
             raise too_large(
-                f"{len(inputs):,} inputs, and at most {self.settings.max_inputs:,} are taken: send several requests"
+                f"{number:,} inputs, and at most {self.settings.max_inputs:,} are taken: send several requests"
             )
         self._service.metrics.request(single=single)
 
@@ -88,6 +90,11 @@ class Call:
             return await self._apart(encode, small=characters <= INLINE_CHARACTERS)
         finally:
             self._tokenization += perf_counter() - began
+
+    async def encode_items(self, encoded: Iterable[Item], *, characters: int) -> list[Item]:
+        """Tokenize what is to be decided, up to the tokens that can wait."""
+        most = self.settings.queue_tokens
+        return await self.encode(lambda: gather_items(encoded, most=most), characters=characters)
 
     async def decide(self, verb: str, lane: Lane, items: Sequence[Item]) -> list[Any]:
         """Let the queue decide items, while the client is there."""

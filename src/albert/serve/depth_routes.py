@@ -48,7 +48,7 @@ async def depth(body: DepthRequest, call: Begun) -> Response:
     lane, examples, texts = _single(served, body)
     layers = await asyncio.to_thread(served.layers, lane)
     call.count(examples, single=True)
-    items = await call.encode(lambda: encode_examples(served, lane.task, examples), characters=characters_of(examples))
+    items = await call.encode_items(encode_examples(served, lane.task, examples), characters=characters_of(examples))
     decided = await call.decide("depth", layers, items)
     return await call.answer(lambda: chart_cosines(texts, decided) if texts else chart(body.verb, decided[0]))
 

@@ -111,7 +111,7 @@ def size_of(given: Given) -> int:
 
 
 async def _encode(call: Call, served: Served, texts: Given, truncation: Truncation, *, whole: bool) -> list[Item]:
-    return await call.encode(lambda: encode_texts(served, texts, truncation, whole=whole), characters=size_of(texts))
+    return await call.encode_items(encode_texts(served, texts, truncation, whole=whole), characters=size_of(texts))
 
 
 def _width(served: Served, dimensions: int | None) -> int:

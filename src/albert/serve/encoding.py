@@ -2,12 +2,13 @@
 
 `truncate` as text-embeddings-inference has it: true cuts, false refuses; where nothing is said, the text is read as
 `albert predict` and `albert embed` read it (in windows, or cut where the model was trained so). Token ids are taken as
-they are, with or without [CLS] and [SEP] around them.
+they are, with or without [CLS] and [SEP] around them. Items are encoded as they are asked for: a request that has too
+many tokens is refused before all of it is encoded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -36,12 +37,11 @@ class Truncation:
 
 def encode_texts(
     served: Served, inputs: Sequence[str | list[int]], truncation: Truncation, *, whole: bool = True
-) -> list[Item]:
+) -> Iterator[Item]:
     """Encode texts or ids to embed; not `whole`: in one sequence each."""
     task = served.embed.task
     assert isinstance(task, Embed)
     room = served.max_length - 2
-    items = []
     for number, given in enumerate(inputs):
         ids = _ids(served, given, number)
         cuts = task.cut or not whole if truncation.cut is None else truncation.cut
@@ -50,16 +50,14 @@ def encode_texts(
         if truncated:
             ids = ids[-room:] if truncation.left else ids[:room]
         features = task.windows(ids, served.tokenizer)
-        items.append(Item(PlainText(""), features, truncated))
-    return items
+        yield Item(PlainText(""), features, truncated)
 
 
-def encode_pairs(served: Served, inputs: Sequence[tuple[str, str | None]], truncation: Truncation) -> list[Item]:
+def encode_pairs(served: Served, inputs: Sequence[tuple[str, str | None]], truncation: Truncation) -> Iterator[Item]:
     """Encode texts or pairs of them to classify, or to score."""
     task = served.model.task
     assert task is not None, "the caller has asked whether the model decides about texts"
     max_length, tokenizer = task.max_length, served.tokenizer
-    items = []
     for number, (text, pair) in enumerate(inputs):
         if problem := served.model.pair_problem(given=pair is not None):
             raise invalid(f"inputs[{number}]: the model {served.name} {problem}")
@@ -77,13 +75,11 @@ def encode_pairs(served: Served, inputs: Sequence[tuple[str, str | None]], trunc
         elif truncation.cut:
             features = features[:1]  # the others are the windows of one that is not to be cut
         read = sum(len(feature.token_ids) - special for feature in features)
-        items.append(Item(example, features, read < length))
-    return items
+        yield Item(example, features, read < length)
 
 
-def encode_examples(served: Served, task: Any, examples: Sequence[Example]) -> list[Item]:
+def encode_examples(served: Served, task: Any, examples: Sequence[Example]) -> Iterator[Item]:
     """Encode what one of our own verbs was asked."""
-    items = []
     for number, example in enumerate(examples):
         try:
             features = task.encode(example, served.tokenizer)
@@ -91,8 +87,7 @@ def encode_examples(served: Served, task: Any, examples: Sequence[Example]) -> l
             raise invalid(f"inputs[{number}]: {problem}") from None
         except AlbertError as problem:
             raise untokenizable(f"inputs[{number}]: {problem}") from None
-        items.append(Item(example, features, _is_cut(served, example, features)))
-    return items
+        yield Item(example, features, _is_cut(served, example, features))
 
 
 def _is_cut(served: Served, example: Example, features: Sequence[Feature]) -> bool:

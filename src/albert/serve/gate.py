@@ -1,9 +1,10 @@
 """What stands before every route: who may ask, how much, and how slowly.
 
 In this order: the Host header (a name that is not ours is a page elsewhere that had its name pointed here: DNS
-rebinding), the key, the form of the body, its size and its deadline, the number of requests. A body is read whole
-before a route sees it, so that a slow client holds nothing but its connection; an answer that nobody reads ends its
-connection. Whatever is refused is refused with a reason, and nothing of a request but its route is logged.
+rebinding), a browser's question whether another site may ask (a preflight, which has no key and reaches no route), the
+key, the form of the body, its size and its deadline, the number of requests. A body is read whole before a route sees
+it, so that a slow client holds nothing but its connection; an answer that nobody reads ends its connection. Whatever is
+refused is refused with a reason, and nothing of a request but its route is logged.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contextlib import suppress
 from time import perf_counter
 
 from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from albert.serve.answers import refusal_response
@@ -50,6 +52,14 @@ class Gate:
         self._keys = [_digest(key) for key in self._settings.api_keys]
         self._hosts = {name.lower() for name in self._settings.hosts}
         self._bytes = 0  # of bodies in memory
+        self._named: ASGIApp = self._admit  # for requests to one of our names
+        if self._settings.cors_origins:  # before the key, so that pages of these sites can read every other refusal
+            self._named = CORSMiddleware(
+                self._admit,
+                allow_origins=self._settings.cors_origins,
+                allow_methods=["GET", "POST"],
+                allow_headers=["Authorization", "Content-Type"],
+            )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
@@ -57,7 +67,7 @@ class Gate:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        began, path, status = perf_counter(), str(scope["path"]), 0
+        began, status = perf_counter(), 0
 
         async def send_safely(message: Message) -> None:
             nonlocal status
@@ -73,20 +83,23 @@ class Gate:
                     transport.abort()
                 raise
 
-        async def send_and_linger(message: Message) -> None:
-            """Send a refusal, and read on for a moment: closing on a client that still sends would lose it."""
-            if message["type"] == "http.response.body" and unread:
-                await send_safely({**message, "more_body": True})
-                await _discard(receive)
-                message = {"type": "http.response.body", "body": b""}
-            await send_safely(message)
-
-        held, unread = 0, True
         try:
-            headers = Headers(scope=scope)
             try:
-                self._check_host(headers)
-                self._check_key(path, headers)
+                self._check_host(Headers(scope=scope))
+            except Refusal as refusal:
+                await self._refuse(refusal, scope, receive, send_safely, unread=True)
+            else:
+                await self._named(scope, receive, send_safely)
+        finally:
+            if self._settings.access_log:
+                self._log(scope, status, perf_counter() - began)
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request to one of our names through, or refuse it."""
+        headers, held, unread = Headers(scope=scope), 0, True
+        try:
+            try:
+                self._check_key(str(scope["path"]), headers)
                 body = b""
                 if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
                     self._check_form(headers)
@@ -95,21 +108,31 @@ class Gate:
                     if self._service.running >= self._settings.max_concurrent_requests:
                         raise overloaded("too many requests at once: try again later")
             except Refusal as refusal:
-                self._service.metrics.failure(refusal.kind)
-                await refusal_response(path, refusal)(scope, receive, send_and_linger)
+                await self._refuse(refusal, scope, receive, send, unread=unread)
                 return
             except _Gone:
                 return
             counts = bool(body)
             self._service.running += counts
             try:
-                await self._app(scope, _replay(body, receive), send_safely)
+                await self._app(scope, _replay(body, receive), send)
             finally:
                 self._service.running -= counts
         finally:
             self._bytes -= held
-            if self._settings.access_log:
-                self._log(scope, status, perf_counter() - began)
+
+    async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send, *, unread: bool) -> None:
+        """Send a refusal; if the body is `unread`, read on a moment: closing on a client that still sends loses it."""
+
+        async def send_and_linger(message: Message) -> None:
+            if message["type"] == "http.response.body" and unread:
+                await send({**message, "more_body": True})
+                await _discard(receive)
+                message = {"type": "http.response.body", "body": b""}
+            await send(message)
+
+        self._service.metrics.failure(refusal.kind)
+        await refusal_response(str(scope["path"]), refusal)(scope, receive, send_and_linger)
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
         host = headers.get("host", "")

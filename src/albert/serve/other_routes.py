@@ -20,8 +20,10 @@ from albert.serve.metrics import CONTENT_TYPE
 from albert.serve.refusals import Refusal, empty, unhealthy, untokenizable
 from albert.serve.served import Served
 from albert.tasks.similarity import Similarity
+from albert.tokenizer import Encoding, Tokenizer
 
 Begun = Annotated[Call, Depends(begin)]
+TOKEN_NUMBERS = 3  # of a token: its id, and where it starts and stops
 HEALTHY_FOR = 1.0  # seconds that a probe's result is believed
 
 
@@ -47,11 +49,20 @@ async def tokenize(body: TokenizeRequest, call: Begun) -> Response:
     single = isinstance(body.inputs, str)
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
     call.count(texts, single=single)
-    size = sum(map(len, texts))
-    found = await call.encode(
-        lambda: [_tokens(served, text, special=body.add_special_tokens) for text in texts], characters=size
-    )
-    return await call.answer(lambda: found, numbers=sum(map(len, found)))
+
+    def tokens() -> list[list[dict[str, Any]]]:
+        found, numbers = [], 0
+        for text in texts:
+            if not text:
+                raise empty("an input is empty: leave it out")
+            encoding = served.tokenizer.encode_with_offsets(text)
+            numbers += TOKEN_NUMBERS * len(encoding.ids)
+            call.refuse_numbers(numbers)
+            found.append(_tokens(served.tokenizer, encoding, special=body.add_special_tokens))
+        return found
+
+    found = await call.encode(tokens, characters=sum(map(len, texts)))
+    return await call.answer(lambda: found, numbers=TOKEN_NUMBERS * sum(map(len, found)))
 
 
 async def decode(body: DecodeRequest, call: Begun) -> Response:
@@ -140,11 +151,7 @@ async def _probe(service: Service, served: Served) -> None:
         raise unhealthy(f"the model {served.name} does not give its known answer")
 
 
-def _tokens(served: Served, text: str, *, special: bool) -> list[dict[str, Any]]:
-    tokenizer = served.tokenizer
-    if not text:
-        raise empty("an input is empty: leave it out")
-    encoding = tokenizer.encode_with_offsets(text)
+def _tokens(tokenizer: Tokenizer, encoding: Encoding, *, special: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {"id": number, "text": tokenizer.pieces[number], "special": False, "start": start, "stop": stop}
         for number, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True)

@@ -137,7 +137,7 @@ async def _recorded(
 ) -> Response:
     task: Any = lane.task
     call.count(examples, single=single)
-    items = await call.encode(lambda: encode_examples(served, task, examples), characters=characters_of(examples))
+    items = await call.encode_items(encode_examples(served, task, examples), characters=characters_of(examples))
     if any(not item.tokens for item in items):
         raise empty("an input is empty: leave it out")
     decided = await call.decide(verb, lane, items)
@@ -153,7 +153,7 @@ async def _scored(
     if served.scored is None:
         raise served.unable(verb)
     size = sum(len(text) + len(pair or "") for text, pair in pairs)
-    items = await call.encode(lambda: encode_pairs(served, pairs, truncation), characters=size)
+    items = await call.encode_items(encode_pairs(served, pairs, truncation), characters=size)
     scored = await call.decide(verb, served.scored, items)
     if not all(np.isfinite(one.logits).all() for one in scored):
         raise backend("the model gave numbers that are not finite")
