@@ -1,8 +1,10 @@
 """What pre-training is worth: `tiny-en` against the same shape with new weights and a bag of words: `make learning`.
 
-Every start is tuned by its own best rate of the search (benchmarks/results/search-rule.md) for the same number of
-epochs, with three seeds, and scored once, at the end of each run. Two processes of one thread each take the runs; run
-again to resume. The last row is the baseline: the best decision that reads no text (majority class, mean, no answer).
+The trained start is tuned by the rule's rate, new weights by `--random-lr`: each by its own best of the search
+(benchmarks/search_rule.py, `--start trained` and `--start random`), for the same number of epochs, with three seeds,
+and scored once, at the end of each run. The search holds its dev rows out of training files: what is reported chose
+nothing. Two processes of one thread each take the runs; run again to resume. The last row is the baseline: the best
+decision that reads no text (majority class, mean, no answer).
 """
 
 from __future__ import annotations
@@ -40,12 +42,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, default=recording.ROOT / "runs" / "learning", help="folder of the runs")
     parser.add_argument("--model", default=MODEL, help="the pre-trained start")
+    parser.add_argument("--random-lr", type=float, default=3e-4, help="the rate of new weights")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
-    runs = run_jobs(jobs(arguments.model), arguments.work, processes=arguments.processes)
+    runs = run_jobs(jobs(arguments.model, arguments.random_lr), arguments.work, processes=arguments.processes)
     minutes = sum(run["seconds"] for run in runs) / 60 / arguments.processes
-    rows = table(runs)
+    rows = table(runs, arguments.model)
     recording.print_table(rows)
     print(f"{minutes:.0f} minutes of {arguments.processes} processes")
     if arguments.record:
@@ -60,10 +63,10 @@ def main() -> None:
         )
 
 
-def jobs(model: str) -> list[Job]:
-    """List every run, the first seed of all cells first; rates and batches are the rule's."""
+def jobs(model: str, random_lr: float) -> list[Job]:
+    """List every run, the first seed of all cells first; batches and the trained start's rate are the rule's."""
     return [
-        Job(cell, model, start, seed=seed)
+        Job(cell, model, start, seed=seed, lr=random_lr if start == "random" else None)
         for seed in range(max(cell.seeds for cell in CELLS))
         for cell in CELLS
         for start in STARTS
@@ -71,11 +74,11 @@ def jobs(model: str) -> list[Job]:
     ]
 
 
-def table(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def table(runs: list[dict[str, Any]], model: str) -> list[dict[str, Any]]:
     """Return a row per start, a column per task, and the mean over the tasks that all rows have, in percent."""
     rows: list[dict[str, Any]] = []
     shared = {run["cell"] for run in runs if run["start"] == "words" and run["score"] is not None}
-    for start, name in [*STARTS.items(), (BASELINE, BASELINE)]:
+    for start, name in [*(STARTS | {"trained": model}).items(), (BASELINE, BASELINE)]:
         row: dict[str, Any] = {"start": name}
         means = []
         for cell in CELLS:

@@ -1,7 +1,8 @@
 """Fine-tunings for the tables: cells of tasks and sizes, run by two processes of one thread each, resumable.
 
-Each run is scored at its end only: no score is the best of several. What a run needs beside the shipped data (QNLI's
-training pairs, topics) is made from SQuAD into the folder of the runs.
+Each run is scored at its end only: no score is the best of several. A run that diverges has the baseline's score: it is
+left out of no mean. A folder of runs is of one model and one precision: a job that finds another's result there refuses
+it. What a run needs beside the shipped data (QNLI's training pairs, topics) is made from SQuAD into the folder.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import random
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,10 +29,12 @@ from albert import finetune
 from albert.data.engines import end_with_parent
 from albert.files import atomic_write, write_json
 from albert.finetune.settings import FinetuneSettings
+from albert.finetune.start import Start
 from albert.labelled.catalog import DataRequest, open_data
 from albert.settings import check_settings
 from albert.tasks.bag_of_words import bag_of_words
 from albert.text.sentences import split_sentences
+from albert.train.loop import BadLoss
 
 ONLY_THE_LAST = 10**6  # steps between evaluations
 MADE = "made:"  # a file that `make_data` writes into the folder of the runs
@@ -71,11 +75,19 @@ class Job:
         parts += [f"e{self.epochs or self.cell.epochs:g}", *(f"{name}-{value}" for name, value in self.tune)]
         return re.sub(r"[^\w.-]+", "-", "-".join(map(str, parts)))
 
+    def identity(self) -> dict[str, Any]:
+        """Return what the folder's name does not say: the model, and how its data are read."""
+        model = None if self.start == "words" else Start.find(self.model).fingerprint
+        return {"model": model, "precision": self.precision, "reading": dict(self.cell.reading)}
+
     def run(self, work: Path) -> dict[str, Any]:
         """Tune one model, or read what an earlier call left."""
-        out, began = work / self.folder, time.monotonic()
+        out, began, identity = work / self.folder, time.monotonic(), self.identity()
         if (done := out / "job.json").exists():
-            return json.loads(done.read_text())
+            found = json.loads(done.read_text())
+            if found.get("identity") != identity:
+                sys.exit(f"{out}: is of {found.get('identity')}, not of {identity}: give another --work")
+            return found
         values: dict[str, Any] = {
             "data": dict(self.cell.reading),
             "train": {"seed": self.seed, "eval_every": ONLY_THE_LAST, "save_every": 200, "precision": self.precision},
@@ -93,7 +105,9 @@ class Job:
         request = DataRequest(find(work, self.cell.data), task=self.cell.task, dev=dev, **settings.data.model_dump())
         opened = open_data(request)
         rows = next(iter(opened.splits.dev.values()))
-        found: dict[str, Any] = {
+        found = {
+            "identity": identity,
+            "commit": recording.commit(),
             "cell": self.cell.name,
             "start": self.start,
             "seed": self.seed,
@@ -109,14 +123,20 @@ class Job:
             found["score"] = opened.task.score(rows, decided)[opened.task.best] if decided else None
             out.mkdir(parents=True, exist_ok=True)
         else:
-            result = finetune.finetune(opened, self.model, out, settings=settings)
-            assert isinstance(result, finetune.Finetuned)
-            found |= {
-                "score": result.chosen.score,
-                "baseline": result.baseline,
-                "scores": result.chosen.scores,
-                "steps": result.chosen.steps,
-            }
+            decide = opened.task.baseline(rows)
+            found["baseline"] = opened.task.score(rows, [decide(row) for row in rows])[opened.task.best]
+            try:
+                result = finetune.finetune(opened, self.model, out, settings=settings)
+            except BadLoss as problem:
+                found |= {"score": found["baseline"], "problem": str(problem)}
+            else:
+                assert isinstance(result, finetune.Finetuned)
+                found |= {
+                    "score": result.chosen.score,
+                    "baseline": result.baseline,
+                    "scores": result.chosen.scores,
+                    "steps": result.chosen.steps,
+                }
         found["seconds"] = round(time.monotonic() - began)
         write_json(done, found)
         return found
@@ -158,15 +178,15 @@ def make_data(work: Path) -> None:
     _write(work / "data" / "qnli-train.jsonl", _qnli(articles))
     lines = (line.split("\t") for line in (glue / "QNLI" / "dev.tsv").read_text().splitlines()[1:])
     _write(work / "data" / "qnli-dev.jsonl", ({"text": row[1], "pair": row[2], "label": row[3]} for row in lines))
-    topics = [
-        {"text": question["question"].strip(), "label": article["title"]}
-        for article in articles
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
-    ]
-    random.Random(0).shuffle(topics)
-    _write(work / "data" / "topics-train.jsonl", topics[1_500:])
-    _write(work / "data" / "topics-dev.jsonl", topics[:1_500])
+    paragraphs = [(article["title"], paragraph["qas"]) for article in articles for paragraph in article["paragraphs"]]
+    random.Random(0).shuffle(paragraphs)  # questions about one paragraph stay on one side
+    topics = {question["question"].strip(): title for title, questions in paragraphs for question in questions}
+    rows = [{"text": text, "label": title} for text, title in topics.items()]
+    dev = sum(len(questions) for _, questions in paragraphs[: len(paragraphs) // 8])
+    draw = random.Random(1)
+    for name, part in (("topics-dev.jsonl", rows[:dev]), ("topics-train.jsonl", rows[dev:])):
+        draw.shuffle(part)
+        _write(work / "data" / name, part)
 
 
 def _qnli(articles: list[Any]) -> Iterator[dict[str, str]]:
