@@ -26,6 +26,7 @@ Points = Sequence[tuple[float, float]]
 
 SIZE = (4.2, 2.7)  # inches of 72 units: no wider than a phone
 ROUND = [1, 2, 5, 10]  # ticks are multiples of these
+LEGEND_WIDTH, HANDLE = 54, 5  # characters of a line of the legend; what stands before a name and after it
 MOST_POINTS = 400  # a curve has no more: beyond it neighbours are averaged
 # What matplotlib is told, and what the page makes of it. It must not meet these colours by chance.
 INKS = {"#010203": "var(--ink)", "#010204": "var(--faint)", "#010205": "var(--line)"}
@@ -72,7 +73,8 @@ def draw_curves(
         _dress(axes, unit=unit, from_zero=from_zero)
         axes.set_xlabel(across, color=FAINT)
         if len(curves) > 1:
-            figure.legend(loc="outside upper left", ncols=3, frameon=False, handlelength=1.2, columnspacing=1.0)
+            columns = max(1, LEGEND_WIDTH // max(len(curve.name) + HANDLE for curve in curves))
+            figure.legend(loc="outside upper left", ncols=columns, frameon=False, handlelength=1.2, columnspacing=1.0)
     return drawn[0]
 
 
