@@ -118,6 +118,14 @@ def test_the_schedule_rises_from_zero_and_falls_to_zero_over_all_steps() -> None
     assert rate_at(3125, peak=0.00176, warmup=3125, steps=125_000) == pytest.approx(0.001716)
 
 
+def test_a_late_decay_leaves_the_rate_constant_until_then() -> None:
+    rates = [rate_at(step, peak=1.0, warmup=10, steps=100, decay=0.2) for step in range(100)]
+    assert rates[5] == 0.5
+    assert rates[10:80] == [1.0] * 70
+    assert rates[90] == pytest.approx(0.5)
+    assert rates[99] == pytest.approx(0.05)
+
+
 @pytest.mark.parametrize(
     ("batch", "rate", "share"), [(256, 4.4e-4, 0.0016), (1024, 8.8e-4, 0.0063), (4096, 1.76e-3, 0.025)]
 )

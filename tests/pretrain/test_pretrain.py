@@ -191,6 +191,36 @@ def test_a_resumed_run_may_change_what_its_result_does_not_depend_on(store: Toke
     assert record["train"]["save_every"] == 5, "the record says what is in force"
 
 
+def test_a_run_with_a_late_decay_may_be_ended_sooner_or_made_longer(store: TokenStore, tmp_path: Path) -> None:
+    late = {"optimizer__decay": 0.5}
+    run(store, tmp_path / "whole", **late)
+    for name, steps in (("longer", 8), ("shorter", 40)):
+        planned = settings(**late, train__steps=steps)
+        with pytest.raises(KeyboardInterrupt):  # step 4 is saved
+            pretrain(store, "tiny", tmp_path / name, settings=planned, observe=stop_at(6))
+        assert run(store, tmp_path / name, **late).trained.resumed_from == 4
+        assert same(tmp_path / "whole", tmp_path / name)
+    with pytest.raises(UsageError, match="has done 12 steps already"):
+        run(store, tmp_path / "whole", **late, train__steps=11)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"optimizer__decay": 0.5, "optimizer__lr": "auto"},  # depends on the steps
+        {"optimizer__decay": 0.5, "optimizer__warmup_steps": None},  # a share of them
+        {"optimizer__decay": 0.5, "dropout_until": 0.5},
+        {"optimizer__decay": 0.5, "grow__length": [[0.0, 32], [0.5, 64]]},
+    ],
+)
+def test_other_runs_keep_their_number_of_steps(changes: dict[str, Any], store: TokenStore, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(store, "tiny", tmp_path / "run", settings=settings(**changes), observe=stop_at(4))
+    with pytest.raises(UsageError, match=r"another configuration: settings\.train\.steps was 12, is 20"):
+        run(store, tmp_path / "run", **changes, train__steps=20)
+
+
 def test_a_damaged_newest_checkpoint_is_passed_over(
     store: TokenStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

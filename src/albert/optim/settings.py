@@ -21,6 +21,7 @@ class OptimizerSettings(Section):
     other_lr: Rate | None = None  # of muon: the rate of what is no matrix of a layer, by AdamW; None: the rate `auto`
     embedding_lr_factor: Annotated[float, Field(gt=0)] = 1.0  # the word embeddings' rate, as a multiple
     warmup_steps: Annotated[int, Field(ge=0)] | None = None  # None: by the rule of `lr`
+    decay: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of the steps, at the end, over which the rate falls to 0
     weight_decay: Annotated[float, Field(ge=0, le=1)] = 0.01
     clip: Annotated[float, Field(gt=0)] = 1.0
 

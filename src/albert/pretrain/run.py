@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from albert.data.store import TokenStore
+from albert.errors import UsageError
 from albert.model.folder import save_model
 from albert.optim import build_optimizer, learning_rate, warmup
 from albert.pretrain.job import PretrainJob
@@ -71,6 +72,8 @@ def pretrain(
         } | ({"teacher": teacher.fingerprint} if teacher else {})
         asked = settings.model_copy(update={"start_from": None})  # `model` says it
         adjustable = ADJUSTABLE | {"train.eval_every"}  # evaluation chooses nothing here
+        if settings.is_open_ended:
+            adjustable |= {"train.steps"}
         with own_run(out, facts, world, settings=asked, adjustable=adjustable) as run, reported(run, world):
             world.wait()
             network.to(world.device)
@@ -89,6 +92,8 @@ def pretrain(
                 observe(progress)
 
             def begin(step: int) -> None:
+                if step > steps:
+                    raise UsageError(f"{out}: has done {step:,} steps already: train.steps={steps} are too few")
                 if step == 0 and settings.model_init.words != "random":
                     start_words(
                         network, store, world, teacher=teacher if settings.model_init.words == "teacher" else None

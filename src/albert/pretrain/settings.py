@@ -68,6 +68,13 @@ class PretrainSettings(Section):
     grow: GrowSettings = GrowSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
 
+    @property
+    def is_open_ended(self) -> bool:
+        """Say whether steps up to the decay are the same however many follow, so that a resumed run may have others."""
+        rates = self.optimizer
+        staged = self.dropout_until is not None or self.grow.depth or self.grow.length
+        return rates.decay < 1 and isinstance(rates.lr, float) and rates.warmup_steps is not None and not staged
+
 
 def example_settings(settings: PretrainSettings, *, length: int | None = None) -> ExampleSettings:
     """Return the settings of the examples, at some length."""

@@ -127,7 +127,7 @@ def train(
         try:
             while state.step < settings.steps and not state.ended:
                 micro_batches = next(batches)
-                lr = rate_at(state.step, peak=peak, warmup=warmup, steps=settings.steps)
+                lr = rate_at(state.step, peak=peak, warmup=warmup, steps=settings.steps, decay=rates.decay)
                 set_rate(optimizer, lr)
                 own = [*_total_counts(job, micro_batches), float(stopped.is_set()), float(saver.is_due())]
                 *counts, stop, due = world.sum(own)  # so that all processes stop and save at the same step
