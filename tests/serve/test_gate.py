@@ -199,6 +199,23 @@ def test_every_choice_counts_as_an_input(start: Start) -> None:
     assert server.refusal("/depth", verb="choose", request=asked) == (413, "Validation")
 
 
+def test_a_text_that_several_inputs_share_counts_with_each(start: Start) -> None:
+    server = start("exam", "reader", "score", max_characters=60)
+    long = "a harbour " * 3
+    assert server.ask("POST", "/choose", {"question": "who", "choices": ["a", "b"]}).status == 200
+    assert server.refusal("/choose", question=long, choices=["a", "b", "c"]) == (413, "Validation")
+    assert server.refusal("/answer", question=["who", "what", "why"], context=long) == (413, "Validation")
+    assert server.refusal("/rerank", query=long, texts=["a", "b", "c"]) == (413, "Validation")
+
+
+def test_characters_count_as_they_are_read(start: Start) -> None:
+    server = start("reader", max_characters=60)
+    grows = "\ufdfa" * 4  # eighteen characters each, once normalised
+    assert server.refusal("/tokenize", inputs=grows) == (413, "Validation")
+    assert server.refusal("/answer", question="who", context=grows) == (413, "Validation")
+    assert server.ask("POST", "/tokenize", {"inputs": grows[:2]}).status == 200
+
+
 def test_a_shared_context_is_encoded_no_further_than_the_queue_holds(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,10 @@ def test_positions_of_an_answer_lead_back_to_its_characters(
     assert [not window.impossible for window in windows] == holds
 
 
+def test_windows_of_one_token_go_on_one_by_one() -> None:
+    assert window_spans(3, room=1, stride=0, overlap=0) == [Span(0, 1), Span(1, 2), Span(2, 3)]
+
+
 def test_google_sizes_are_cut_as_google_cuts() -> None:
     # 500 passage tokens, 20 of a question: 361 fit; then 128 further.
     spans = window_spans(500, room=361, stride=128, overlap=30)

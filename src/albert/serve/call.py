@@ -84,6 +84,7 @@ class Call:
 
     async def encode(self, encode: Callable[[], T], *, characters: int) -> T:
         """Tokenize: at once where it is short, or else beside the event loop."""
+        self.refuse_characters(characters)
         self._characters += characters
         began = perf_counter()
         try:
@@ -148,6 +149,14 @@ class Call:
             raise too_large(
                 f"the answer would hold {numbers:,} numbers, and at most {self.settings.max_numbers:,} are sent: "
                 "send several requests"
+            )
+
+    def refuse_characters(self, characters: int) -> None:
+        """Refuse to tokenize too much: a query, question or passage is read again with every text that it meets."""
+        if characters > self.settings.max_characters:
+            raise too_large(
+                f"{characters:,} characters to read (a text that several inputs share counts with each), and at most "
+                f"{self.settings.max_characters:,} are taken: shorten it, or send several requests"
             )
 
     @property

@@ -27,10 +27,10 @@ from albert.serve.bodies import (
 )
 from albert.serve.call import Call, begin
 from albert.serve.depth import GUESSES, chart, chart_cosines
-from albert.serve.encoding import encode_examples
+from albert.serve.encoding import characters_of, encode_examples
 from albert.serve.refusals import empty, invalid
 from albert.serve.served import Served
-from albert.serve.task_routes import characters_of, pairs_of
+from albert.serve.task_routes import pairs_of
 from albert.tasks.task import Example
 
 Begun = Annotated[Call, Depends(begin)]
@@ -48,7 +48,8 @@ async def depth(body: DepthRequest, call: Begun) -> Response:
     lane, examples, texts = _single(served, body)
     layers = await asyncio.to_thread(served.layers, lane)
     call.count(examples, single=True)
-    items = await call.encode_items(encode_examples(served, lane.task, examples), characters=characters_of(examples))
+    encoded = encode_examples(served, lane.task, examples, refuse=call.refuse_characters)
+    items = await call.encode_items(encoded, characters=characters_of(examples))
     decided = await call.decide("depth", layers, items)
     return await call.answer(lambda: chart_cosines(texts, decided) if texts else chart(body.verb, decided[0]))
 

@@ -8,7 +8,8 @@ many tokens is refused before all of it is encoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,9 +79,12 @@ def encode_pairs(served: Served, inputs: Sequence[tuple[str, str | None]], trunc
         yield Item(example, features, read < length)
 
 
-def encode_examples(served: Served, task: Any, examples: Sequence[Example]) -> Iterator[Item]:
-    """Encode what one of our own verbs was asked."""
+def encode_examples(
+    served: Served, task: Any, examples: Sequence[Example], *, refuse: Callable[[int], None]
+) -> Iterator[Item]:
+    """Encode what one of our own verbs was asked; `refuse` is told the characters of each, normalised."""
     for number, example in enumerate(examples):
+        refuse(characters_of([example], length=normal_length))
         try:
             features = task.encode(example, served.tokenizer)
         except DataError as problem:
@@ -88,6 +92,19 @@ def encode_examples(served: Served, task: Any, examples: Sequence[Example]) -> I
         except AlbertError as problem:
             raise untokenizable(f"inputs[{number}]: {problem}") from None
         yield Item(example, features, _is_cut(served, example, features))
+
+
+def characters_of(examples: Sequence[Example], *, length: Callable[[str], int] = len) -> int:
+    """Count the characters of all texts of examples; a question is read with each of its choices."""
+    values = [value for example in examples for value in vars(example).values()]
+    texts = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
+    again = sum((len(one.choices) - 1) * length(one.question) for one in examples if isinstance(one, ChoiceExample))
+    return again + sum(length(one) for one in texts if isinstance(one, str))
+
+
+def normal_length(text: str) -> int:
+    """Count the characters that are read of a text: normalised, one may become eighteen."""
+    return len(text) if text.isascii() else len(unicodedata.normalize("NFKC", text))
 
 
 def _is_cut(served: Served, example: Example, features: Sequence[Feature]) -> bool:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 import albert
 from albert.serve.bodies import DecodeRequest, Token, TokenizeRequest
 from albert.serve.call import Call, Service, begin
+from albert.serve.encoding import normal_length
 from albert.serve.metrics import CONTENT_TYPE
 from albert.serve.refusals import Refusal, empty, unhealthy, untokenizable
 from albert.serve.served import Served
@@ -55,6 +56,7 @@ async def tokenize(body: TokenizeRequest, call: Begun) -> Response:
         for text in texts:
             if not text:
                 raise empty("an input is empty: leave it out")
+            call.refuse_characters(normal_length(text))
             encoding = served.tokenizer.encode_with_offsets(text)
             numbers += TOKEN_NUMBERS * len(encoding.ids)
             call.refuse_numbers(numbers)

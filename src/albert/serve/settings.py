@@ -34,6 +34,7 @@ class ServeSettings(Section):
     max_body: Count = 2_000_000
     max_bodies: Count = 64_000_000  # of all requests that are being read or answered
     max_numbers: Count = 8_000_000  # of one answer
+    max_characters: Count = 8_000_000  # to tokenize for one request
     max_connections: Count = 2048
     header_timeout: Seconds = 10.0
     body_timeout: Seconds = 20.0

@@ -32,7 +32,7 @@ from albert.serve.bodies import (
 )
 from albert.serve.call import Call, begin
 from albert.serve.embedding_routes import compare, embed
-from albert.serve.encoding import Truncation, encode_examples, encode_pairs
+from albert.serve.encoding import Truncation, characters_of, encode_examples, encode_pairs
 from albert.serve.refusals import backend, empty, invalid
 from albert.serve.scores import ScoredPooled
 from albert.serve.served import Served
@@ -137,7 +137,8 @@ async def _recorded(
 ) -> Response:
     task: Any = lane.task
     call.count(examples, single=single)
-    items = await call.encode_items(encode_examples(served, task, examples), characters=characters_of(examples))
+    encoded = encode_examples(served, task, examples, refuse=call.refuse_characters)
+    items = await call.encode_items(encoded, characters=characters_of(examples))
     if any(not item.tokens for item in items):
         raise empty("an input is empty: leave it out")
     decided = await call.decide(verb, lane, items)
@@ -174,10 +175,3 @@ def pairs_of(inputs: Any) -> tuple[list[tuple[str, str | None]], bool]:
             )
         pairs.append((one[0], one[1] if len(one) == 2 else None))
     return pairs, single
-
-
-def characters_of(examples: Sequence[Example]) -> int:
-    """Count the characters of all texts of examples."""
-    values = [value for example in examples for value in vars(example).values()]
-    texts = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
-    return sum(len(one) for one in texts if isinstance(one, str))

@@ -117,7 +117,7 @@ def window_spans(length: int, *, room: int, stride: int, overlap: int) -> list[S
     Where windows are short the stride is shortened, so that anything of `overlap` tokens (or half a window) lies whole
     in one; at Google's 384 and 512 tokens it never is.
     """
-    step = min(stride, max(room - overlap, (room + 1) // 2))
+    step = max(1, min(stride, max(room - overlap, (room + 1) // 2)))
     spans = [Span(0, min(room, length))]
     while spans[-1].end < length:
         start = spans[-1].start + step
