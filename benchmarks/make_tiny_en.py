@@ -15,7 +15,6 @@ import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -150,9 +149,8 @@ def joined(histories: Sequence[History]) -> History:
 
 
 def minutes(history: History) -> float:
-    """Return how long a run took, from its start to its model."""
-    ended = datetime.fromtimestamp((history.folder / "model" / "config.json").stat().st_mtime, UTC)
-    return (ended - datetime.fromisoformat(history.circumstances["started"])).total_seconds() / 60
+    """Return how long a run took, without the time for which it was stopped."""
+    return sum(value for _, value in history.series("seconds")) / 60
 
 
 def score_row(head: dict[str, Any], scores: Mapping[str, float | None]) -> dict[str, Any]:

@@ -29,7 +29,6 @@ CELLS = (
     Cell(
         "topics, 1,000 rows",
         f"{MADE}topics-train.jsonl",
-        dev=f"{MADE}topics-dev.jsonl",
         reading={"limit_train": 1_000, "limit_dev": 1_000, "max_length": 64},
     ),
 )

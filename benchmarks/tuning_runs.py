@@ -124,7 +124,9 @@ class Job:
             out.mkdir(parents=True, exist_ok=True)
         else:
             decide = opened.task.baseline(rows)
-            found["baseline"] = opened.task.score(rows, [decide(row) for row in rows])[opened.task.best]
+            found["baseline"] = (
+                opened.task.score(rows, [decide(row) for row in rows])[opened.task.best] if decide else 0.0
+            )
             try:
                 result = finetune.finetune(opened, self.model, out, settings=settings)
             except BadLoss as problem:

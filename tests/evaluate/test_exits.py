@@ -60,6 +60,10 @@ def test_the_plot_is_a_file_and_for_the_curve_alone(tmp_path: Path, tokenizer: T
     assert "confidence" not in (tmp_path / "exits.svg").read_text(), "a number has none"
     refused = CliRunner().invoke(app, [*words, *plot]).exception
     assert "is for --exit curve" in str(refused)
+    refused = CliRunner().invoke(app, [*words, "--exit", "curve", "--predictions", str(tmp_path / "p.csv")]).exception
+    assert "has no --predictions" in str(refused)
+    refused = CliRunner().invoke(app, [*words, "--exit", "curve", "--length", "65"]).exception
+    assert "from 16 to the model's 64 positions" in str(refused)
 
 
 def test_a_model_that_was_not_tuned_for_it_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:

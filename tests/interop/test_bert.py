@@ -47,6 +47,17 @@ def test_a_prefix_and_heads_make_no_difference(folder: Path) -> None:
     assert torch.equal(load_bert(folder)(pack(TEXTS)).states, before)
 
 
+@torch.no_grad()
+def test_the_first_names_of_layer_norm_are_known(folder: Path) -> None:
+    before = load_bert(folder)(pack(TEXTS)).states
+    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    weights = load_file(folder / "model.safetensors")
+    for new, first in old.items():
+        weights = {name.replace(new, first): tensor for name, tensor in weights.items()}
+    save_file(weights, folder / "model.safetensors")
+    assert torch.equal(load_bert(folder)(pack(TEXTS)).states, before)
+
+
 def test_what_does_not_fit_is_named(folder: Path, tmp_path: Path) -> None:
     assert is_bert(folder)
     assert not is_bert(tmp_path)

@@ -127,3 +127,8 @@ def test_a_huge_configuration_file_is_refused_unread(tmp_path: Path) -> None:
 def test_googles_and_transformers_names_of_the_tanh_gelu_are_known() -> None:
     assert from_json(GOOD | {"hidden_act": "gelu_pytorch_tanh"}, source="x").hidden_act == "gelu_new"
     assert from_json(GOOD | {"hidden_act": "gelu"}, source="x").hidden_act == "gelu"
+
+
+def test_sharing_and_depth_can_change_together() -> None:
+    changed = AlbertConfig(sharing="none").with_settings({"sharing": "all", "num_hidden_layers": 6})
+    assert (changed.sharing, changed.num_hidden_layers, changed.num_hidden_groups) == ("all", 6, 1)

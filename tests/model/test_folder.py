@@ -13,7 +13,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from albert.batch import pack
-from albert.errors import ModelError
+from albert.errors import ModelError, UsageError
 from albert.model import Albert, AlbertConfig, new_model
 from albert.model.folder import load_model, save_model
 from albert.model.inspection import describe, inspect
@@ -47,12 +47,25 @@ def test_a_run_stands_for_its_model(tmp_path: Path) -> None:
     assert equal(model, load_model(tmp_path / "run").model)
 
 
-@pytest.mark.parametrize("changes", [{"sharing": "attention"}, {"sharing": "ffn"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sharing": "attention"},
+        {"sharing": "ffn"},
+        {"num_hidden_layers": 18, "num_hidden_groups": 14},  # transformers' division rounds otherwise
+    ],
+)
 def test_transformers_refuses_what_it_would_compute_wrongly(changes: dict[str, Any], tmp_path: Path) -> None:
     save_model(new_model(SMALL.with_settings(changes), ("mlm", "order")), tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "albert-lite"
     with pytest.raises(ValueError, match="albert-lite"):
         transformers.AutoModel.from_pretrained(tmp_path)
+
+
+def test_two_heads_of_one_name_are_not_saved_over_each_other(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="classifier, tags: two of them have one name"):
+        save_model(new_model(SMALL, ("classifier", "tags")), tmp_path / "model")
+    assert not (tmp_path / "model").exists()
 
 
 def test_the_conditional_head_is_ours_alone(tmp_path: Path) -> None:

@@ -58,12 +58,16 @@ def test_a_name_that_is_a_preset_and_a_model_folder_is_refused_and_a_path_is_not
     assert locate("./small") == Path("small/model")
 
 
-def test_an_absent_folder_is_not_taken_for_a_hub_id(tmp_path: Path) -> None:
+def test_an_absent_folder_is_not_taken_for_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "test.csv").write_text("text,label\n")
     with pytest.raises(ModelError, match=r"test\.csv: is a file, and a model is a folder; the shipped models: tiny-en"):
         locate(tmp_path / "test.csv")
     with pytest.raises(ModelError, match="no such model folder"):
         locate(tmp_path / "absent")
+    (tmp_path / "albert").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match="from the hub, run this where there is no albert folder"):
+        locate("albert/albert-base-v2")
 
 
 def test_a_hub_id_fetches_the_files_of_a_model_folder_and_no_others(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -9,10 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from albert.cli import app
+from albert.errors import UsageError
 from albert.model.accounting import count_parameters
 from albert.study.catalog import STUDIES
 from albert.study.resolve import Request, Run, resolve
-from albert.study.tables import COLUMNS, QUALITY, Study
+from albert.study.tables import COLUMNS, QUALITY, Study, column
+from albert.study.verdicts import NORMAL
 
 MakeRequest = Callable[..., Request]
 
@@ -43,10 +46,10 @@ def test_every_finding_is_about_rows_and_columns_that_there_are(study: Study) ->
 def test_every_row_resolves_at_every_scale_to_a_schedule_of_its_own_length(
     name: str, scale: str, request_for: MakeRequest
 ) -> None:
-    request = request_for(scale=scale, tokens=2_000_000)
-    for row, run in runs(name, request).items():
+    tokens = 80_000 if name == "data" else 2_000_000  # the store must have more than a tenth of it
+    for row, run in runs(name, request_for(scale=scale, tokens=tokens)).items():
         train, length = run.settings.train, run.settings.data.max_length
-        expected = 2_000_000 // (train.batch_size * length)
+        expected = tokens // (train.batch_size * length)
         assert train.steps == (expected if not run.processes else 40), row
         assert run.settings.grow.depth in ([], run.settings.grow.depth)
 
@@ -68,7 +71,7 @@ def test_at_base_scale_the_parameters_are_those_that_the_paper_prints(name: str,
 
 
 def test_rows_common_to_two_tables_are_the_same_run(request_for: MakeRequest) -> None:
-    request = request_for(scale="tiny")
+    request = request_for(scale="tiny", tokens=80_000)
     sharing, embedding, order = (runs(name, request) for name in ("sharing", "embedding", "sentence-order"))
     assert sharing["E=H/6, all"].key == embedding["all, E=H/6"].key
     assert sharing["E=H, none"].key == embedding["none, E=H"].key
@@ -115,3 +118,20 @@ def test_the_help_asks_the_whole_question_of_every_study() -> None:
     words = " ".join(shown.stdout.split())
     for study in STUDIES.values():
         assert f"{study.name} {study.question} ({study.source})" in words
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
+def test_what_is_compared_with_a_number_can_be_decided_by_the_examples(study: Study, request_for: MakeRequest) -> None:
+    """A margin below the deviation of the examples alone could never be met, whatever the seeds say."""
+    request = request_for(scale="tiny")
+    for finding in study.findings:
+        if isinstance(finding.against, float) and finding.says == "same":
+            examples = runs(study.name, request)[finding.row].settings.evaluation.examples
+            for name in finding.columns:
+                deviation = NORMAL * math.sqrt(finding.against * (1 - finding.against) / examples)
+                assert deviation < 0.9 * column(name).margin, name
+
+
+def test_a_row_that_learns_from_a_part_of_a_store_too_small_for_it_is_refused(request_for: MakeRequest) -> None:
+    with pytest.raises(UsageError, match="build a larger store"):
+        runs("data", request_for(scale="tiny", tokens=10**9))

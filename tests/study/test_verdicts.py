@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from albert.study.tables import Finding, Row, Study
-from albert.study.verdicts import Verdict, interval, judge
+from albert.study.verdicts import FAILED, Verdict, interval, judge
 
 
 def verdict(finding: Finding, first: list[float], second: list[float] | None = None) -> Verdict:
@@ -84,6 +84,17 @@ def test_a_diverged_run_leaves_no_verdict_of_the_lucky_seeds() -> None:
     assert found.sure == "2 of the seeds diverged"
 
 
+def test_a_tuning_that_diverged_leaves_no_verdict_on_its_task_alone() -> None:
+    study = Study("toy", "?", "Table 0", (Row("a"), Row("b")), (better("sst-2"), better("mnli")))
+    scores: dict[str, Any] = {
+        row: {seed: {"sst-2": score, "mnli": score} for seed in range(3)} for row, score in (("a", 0.8), ("b", 0.7))
+    }
+    scores["b"][1] |= {"sst-2": None, FAILED: ["sst-2"]}
+    first, second = judge(study, scores)
+    assert (first.answer, first.sure) == ("no verdict", "1 of the seeds diverged")
+    assert second.answer == "agrees"
+
+
 def test_the_choice_of_examples_counts_where_an_accuracy_is_compared_with_a_fixed_number() -> None:
     """Of 2,000 examples an accuracy of one half deviates by 1.1 points, however well the seeds agree."""
     finding = Finding("at chance", "a", "same", 0.5, ("sop_accuracy",))
@@ -91,7 +102,7 @@ def test_the_choice_of_examples_counts_where_an_accuracy_is_compared_with_a_fixe
     seeds = (0.501, 0.504, 0.507)
 
     def judged(examples: int) -> Verdict:
-        rows = {seed: {"sop_accuracy": value, "examples": examples} for seed, value in enumerate(seeds)}
+        rows = {seed: {"sop_accuracy": value, "sop_examples": examples} for seed, value in enumerate(seeds)}
         return judge(study, {"a": rows})[0]
 
     alone = interval([value - 0.5 for value in seeds])

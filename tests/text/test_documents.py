@@ -69,7 +69,7 @@ def test_a_wrong_field_is_an_error_that_names_the_right_ones(tmp_path: Path) -> 
         _texts(tmp_path / "b.parquet")
 
 
-@pytest.mark.parametrize("line", ["not json", "[1]", '{"text": 5}', '{"text": null}', "[" * 100_000, "1" * 5000])
+@pytest.mark.parametrize("line", ["not json", "[1]", '{"text": 5}', "[" * 100_000, "1" * 5000])
 def test_a_file_whose_first_record_is_wrong_is_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(DataError, match=r"a\.jsonl:2: "):
         _texts(_write(tmp_path / "a.jsonl", f"\n{line}\n"))
@@ -80,6 +80,12 @@ def test_later_records_that_are_wrong_are_skipped_and_counted(tmp_path: Path) ->
     report = ReadReport()
     assert _texts(path, report=report) == ["one", "two"]
     assert report.findings == {"bad_record": Finding(2, f"{path}:2"), "no_text": Finding(3, f"{path}:3")}
+
+
+def test_a_first_record_without_a_text_is_skipped_like_a_later_one(tmp_path: Path) -> None:
+    report = ReadReport()
+    assert _texts(_jsonl(tmp_path / "a.jsonl", {"text": None}, {"text": "one"}), report=report) == ["one"]
+    assert report.findings == {"no_text": Finding(1, f"{tmp_path / 'a.jsonl'}:1")}
 
 
 def test_missing_values_of_a_parquet_column_are_skipped_and_counted(tmp_path: Path) -> None:

@@ -67,3 +67,11 @@ def test_the_splitter_is_never_given_more_than_the_limit(monkeypatch: pytest.Mon
     text = "A “quoted” line, with (brackets). " * 2000
     assert "".join(split_sentences(text, language="en")) == text
     assert max(given) <= SENTENCE_LIMIT
+
+
+@pytest.mark.parametrize("space", ["\xa0", "\u2003", "\u3000", "\x85"])
+def test_a_space_of_more_than_a_byte_before_a_full_stop_is_kept(space: str) -> None:
+    """Such a space after a capital made the splitter panic, which no handler of exceptions catches."""
+    text = f"We met C{space}. Then we left. " * 200 + "So."
+    assert "".join(split_sentences(text, language="en")) == text
+    assert _split(f"We met C{space}.", "en") == [f"We met C{space}."]

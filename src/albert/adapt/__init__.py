@@ -93,7 +93,7 @@ def _store(folder: Path, texts: Sequence[str], tokenizer: Tokenizer) -> TokenSto
     place = folder / f".texts-{digest[:12]}"
     if not place.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        documents = [tokenizer.encode_many([*split_sentences(text, language="en")]) for text in texts]
+        documents = (tokenizer.encode_many([*split_sentences(text, language="en")]) for text in texts)
         with atomic_folder(place) as temporary:
             write_store(temporary, documents, tokenizer=tokenizer)
     return TokenStore.open(place)

@@ -80,6 +80,9 @@ def evaluate(
             data, task=task, columns=parse_columns(columns or []), max_length=length, limit_dev=examples
         )
         if exit_ == CURVE:
+            given = {"--predictions": predictions, "--submission": submission, "--long": long, "--dry-run": dry_run}
+            if wrong := [name for name, value in given.items() if value]:
+                raise UsageError(f"--exit {CURVE}: measures every rule, so it has no {', '.join(wrong)}: leave it out")
             with progress_line("evaluating") as show:
                 curve = stage.exit_curve(model, request, engine=engine, precision=precision, observe=show)
             if plot is not None:

@@ -16,7 +16,7 @@ def write_part(store: TokenStore, folder: Path, *, tokens: int) -> TokenStore:
     if tokens >= store.num_tokens:
         raise UsageError(f"{store.folder}: has {store.num_tokens:,} tokens, and a part was to have {tokens:,}")
     with atomic_folder(folder) as temporary:
-        write_store(temporary, list(_documents(store, tokens / store.num_tokens)), tokenizer=store.tokenizer)
+        write_store(temporary, _documents(store, tokens / store.num_tokens), tokenizer=store.tokenizer)
     return TokenStore.open(folder)
 
 

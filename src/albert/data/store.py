@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -188,18 +189,17 @@ class _LazyShards(Sequence[Shard]):
 
 def write_store(
     folder: Path | str,
-    documents: Sequence[Sequence[Sequence[int]]],
+    documents: Iterable[Sequence[Sequence[int]]],
     *,
     tokenizer: Tokenizer,
     documents_per_shard: int = 1000,
 ) -> TokenStore:
-    """Make a store of documents that already are sentences of ids."""
+    """Make a store of documents that already are sentences of ids; those of one shard at a time are in memory."""
     folder = Path(folder)
-    kept = [[list(ids) for ids in document if ids] for document in documents]
-    kept = [document for document in kept if document]
+    kept = ([ids for ids in document if len(ids)] for document in documents)
+    kept = (document for document in kept if document)
     records = []
-    for index, start in enumerate(range(0, len(kept), documents_per_shard)):
-        part = kept[start : start + documents_per_shard]
+    for index, part in enumerate(iter(lambda: list(islice(kept, documents_per_shard)), [])):
         sentences = [ids for document in part for ids in document]
         contents, record = pack_shard(
             sentences, list(map(len, part)), vocab_size=tokenizer.vocab_size, unk_id=tokenizer.unk_id

@@ -13,7 +13,7 @@ from statistics import median
 
 from albert.errors import UsageError
 from albert.evaluate.scoring import score_splits
-from albert.evaluate.tuned import open_labelled
+from albert.evaluate.tuned import open_labelled, shortened
 from albert.inference.early_exit import EarlyExitEngine, ExitRule
 from albert.inference.engine import Engine
 from albert.inference.model import load
@@ -65,6 +65,8 @@ def exit_curve(
     if task is None or not task.early_exit:
         raise UsageError(f"{name}: was not tuned for early exit: tune it with `albert finetune --early-exit`")
     assert isinstance(plain, TorchEngine)
+    if request.max_length is not None:
+        task = shortened(model, task, request.max_length)
     opened = open_labelled(request, task, model.columns)
     rules: list[str | None] = [None, *rules_of(task, plain.config)]
     engines: list[Engine] = [EarlyExitEngine(plain, ExitRule.parse(rule)) if rule else plain for rule in rules]

@@ -77,7 +77,7 @@ def evaluate_task(
         raise UsageError(f"{name}: has no task: it can {', '.join(model.abilities)}; fine-tune it (albert finetune)")
     if long is not None:
         model.read_long(long)
-    task = model.task if request.max_length is None else _shortened(model, model.task, request.max_length)
+    task = model.task if request.max_length is None else shortened(model, model.task, request.max_length)
     opened = open_labelled(request, task, model.columns)
     if "text" in opened.columns and (problem := model.pair_problem(given="pair" in opened.columns)):
         raise DataError(f"{request.data}: {name} {problem} (--columns text=NAME, and pair=NAME for two)")
@@ -121,7 +121,8 @@ def _check_outputs(task: AnyTask, name: str, *, predictions: Path | None, submis
         raise UsageError(f"--submission: {name} is not a task of GLUE, and its leaderboard takes no others")
 
 
-def _shortened(model: Model, task: AnyTask, length: int) -> AnyTask:
+def shortened(model: Model, task: AnyTask, length: int) -> AnyTask:
+    """Return a task whose inputs are cut to that many tokens."""
     positions = model.predictor.engine.config.max_position_embeddings
     if not 16 <= length <= positions:
         raise UsageError(f"--length {length}: must be from 16 to the model's {positions} positions")

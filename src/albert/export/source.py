@@ -24,6 +24,7 @@ from albert.tokenizer import Tokenizer
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "tf_model.h5", "onnx", "openvino", "run.json", "summary.json")
 CONFIG = "config.json"
+SECOND_WORDS = ("special_tokens_map.json", "added_tokens.json")  # what transformers takes over ours
 VECTORS = "modules.json"  # sentence-transformers' own file
 
 
@@ -43,7 +44,7 @@ class Source:
         return TorchEngine(self.model)
 
     def copy_files(self, folder: Path) -> None:
-        """Copy configuration, tokenizer and what else says how to use the model; not the weights."""
+        """Write configuration and tokenizer, and copy what else says how to use the model; not the weights."""
         for path in sorted(self.folder.iterdir()):
             if path.name in WEIGHTS or path.name.startswith("."):
                 continue
@@ -51,6 +52,10 @@ class Source:
                 shutil.copytree(path, folder / path.name)
             else:
                 shutil.copyfile(path, folder / path.name)
+        for name in SECOND_WORDS:
+            (folder / name).unlink(missing_ok=True)
+        longest = self.remembered.task.max_length if self.remembered else self.model.config.max_position_embeddings
+        self.tokenizer.save(folder, max_length=longest)
         write_json(folder / CONFIG, self._config())
 
     def _config(self) -> dict[str, Any]:

@@ -160,7 +160,8 @@ def _shape(config: AlbertConfig, precision: str) -> str:
 
 def _key(config: AlbertConfig, precision: str) -> str:
     rest = f"; {config.intermediate_size} inner, {config.num_attention_heads} heads, {config.num_hidden_groups} groups"
-    return _machine() + _shape(config, precision) + rest
+    relaxed = ", relaxed" if config.is_relaxed else ""  # runs in torch alone
+    return _machine() + _shape(config, precision) + rest + relaxed
 
 
 def _recall(path: Path | None) -> dict[str, Measured]:

@@ -7,16 +7,18 @@ without VNNI adds two products in 16 bits, which full-range int8 overflows: ther
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from albert.hardware import read_cpuinfo
+from albert.hardware import CEILING, read_cpuinfo
 from albert.model import Albert
 
 MATRICES = ("query", "key", "value", "output", "up", "down")  # of a layer: what int8 makes small and fast
 EXPORTED = (*MATRICES, "projection", "pooler", "word")  # … and of a file, where size counts too
+WITHOUT_VNNI = ("SSE41", "AVX", "AVX2", "AVX512_CORE")  # ceilings of oneDNN
 FULL, SAFE = 127, 63  # the largest weight, with VNNI and for every CPU
 
 # How a graph holds it. rows: activations in int8 too, by standard operators; weights: stored in int8 alone, and the
@@ -26,8 +28,9 @@ Floats = npt.NDArray[np.float32]
 
 
 def has_vnni() -> bool:
-    """Tell whether the CPU adds products of int8 in 32 bits."""
-    return "vnni" in read_cpuinfo()
+    """Tell whether the CPU adds products of int8 in 32 bits, and the kernels may use it."""
+    ceiling = os.environ.get(CEILING) or os.environ.get("DNNL_MAX_CPU_ISA") or ""
+    return "vnni" in read_cpuinfo() and ceiling.upper() not in WITHOUT_VNNI
 
 
 def quantise(weight: Floats, *, largest: int) -> tuple[npt.NDArray[np.int8], Floats]:

@@ -130,10 +130,19 @@ class Vectors:
 
     def search(self, queries: Floats, *, top: int) -> list[list[Found]]:
         """Return the `top` rows of the largest product with each query, [queries, width], best first."""
-        count = min(top, len(self.rows))
+        at_once = max(1, BLOCK // self._step)
+        parts = [queries[first : first + at_once] for first in range(0, len(queries), at_once)]
+        return [found for part in parts for found in self._search(part, top=top)]
+
+    @property
+    def _step(self) -> int:
+        """Return how many rows are looked at in one go."""
+        return min(len(self.rows), max(1, BLOCK // self.rows.shape[1]))
+
+    def _search(self, queries: Floats, *, top: int) -> list[list[Found]]:
+        count, step = min(top, len(self.rows)), self._step
         scores = np.full((len(queries), 0), -np.inf, dtype=np.float32)
         places = np.zeros((len(queries), 0), dtype=np.int64)
-        step = max(1, BLOCK // self.rows.shape[1])
         for first in range(0, len(self.rows), step):
             block = queries @ self.rows[first : first + step].T  # [queries, rows]
             scores = np.concatenate([scores, block], axis=1)

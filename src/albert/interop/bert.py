@@ -22,6 +22,7 @@ _EMBEDDINGS = {
     "encoder.embeddings.segment": "embeddings.token_type_embeddings",
     "encoder.embeddings.norm": "embeddings.LayerNorm",
 }
+_FIRST_NAMES = {"weight": "gamma", "bias": "beta"}  # of LayerNorm, in files from the first years
 _LAYER = {
     "encoder.attention.{i}.query": "encoder.layer.{i}.attention.self.query",
     "encoder.attention.{i}.key": "encoder.layer.{i}.attention.self.key",
@@ -55,6 +56,8 @@ def load_bert(folder: Path) -> Albert:
     for name, parameter in model.named_parameters():
         module, _, kind = name.rpartition(".")
         theirs = f"{prefix}{modules[module]}.{kind}"
+        if theirs not in there and modules[module].endswith("LayerNorm"):
+            theirs = f"{prefix}{modules[module]}.{_FIRST_NAMES[kind]}"
         if there.get(theirs) != tuple(parameter.shape):
             raise ModelError(f"{path}: {theirs} is {there.get(theirs, 'missing')}, must be {tuple(parameter.shape)}")
         wanted[name] = theirs

@@ -15,11 +15,11 @@ import zipfile
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from albert.errors import AlbertError, ModelError
 from albert.files import resource_error
+from albert.model.tensor_file import write_tensors
 from albert.model.weights import is_ignored
 
 HEADROOM = 2**30  # what reading needs beyond a few copies of the weights
@@ -96,7 +96,7 @@ def main() -> None:
     try:
         if kind == "pickle":
             _limit_memory(4 * source.stat().st_size + HEADROOM)
-        save_file(read_pickle(source) if kind == "pickle" else read_tensorflow(source), target)
+        write_tensors(target, read_pickle(source) if kind == "pickle" else read_tensorflow(source))
     except AlbertError as error:
         failure = error
     except OSError as error:

@@ -142,10 +142,11 @@ class AlbertConfig:
             if name not in known:
                 raise UsageError(f"model setting '{name}' is unknown: {did_you_mean(name, known)}")
         changes = dict(settings)
-        if "num_hidden_layers" in changes and self.sharing == "none" and "num_hidden_groups" not in changes:
-            changes["num_hidden_groups"] = changes["num_hidden_layers"]
-        if "sharing" in changes and changes["sharing"] != "none" and self.sharing == "none":
-            changes.setdefault("num_hidden_groups", 1)
+        if self.sharing == "none" and "num_hidden_groups" not in changes:
+            if changes.get("sharing", "none") != "none":
+                changes["num_hidden_groups"] = 1
+            elif "num_hidden_layers" in changes:
+                changes["num_hidden_groups"] = changes["num_hidden_layers"]
         return replace(self, **changes)
 
 

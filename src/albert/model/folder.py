@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from albert.errors import ModelError
+from albert.errors import ModelError, UsageError
 from albert.files import atomic_folder, read_json, write_json
 from albert.model.albert import HEADS, Albert, initialise
 from albert.model.config import OURS, AlbertConfig, from_json, to_json
@@ -61,7 +61,14 @@ def architecture(heads: Sequence[str]) -> str | None:
 
 def transformers_opens(config: AlbertConfig, heads: Sequence[str]) -> bool:
     """Tell whether transformers would open the folder and compute the same."""
-    return config.sharing in ("all", "none") and not config.is_relaxed and architecture(heads) is not None
+    plain = config.sharing in ("all", "none") and not config.is_relaxed
+    return plain and _same_groups(config) and architecture(heads) is not None
+
+
+def _same_groups(config: AlbertConfig) -> bool:
+    """Tell whether each depth's group is the one of transformers, which rounds: 18 layers in 14 groups differ."""
+    layers, groups = config.num_hidden_layers, config.num_hidden_groups
+    return all(int(depth / (layers / groups)) == depth * groups // layers for depth in range(layers))
 
 
 @dataclass(frozen=True)
@@ -260,6 +267,8 @@ def _tensors(model: Albert, *, dtype: torch.dtype) -> dict[str, Tensor]:
     parameters = dict(model.named_parameters())
     entries = expand(model.config, model.heads, pooler=model.encoder.pooler is not None)
     tensors = {entry.hf: parameters[entry.ours].detach().to("cpu", dtype).contiguous() for entry in entries}
+    if len(tensors) < len(entries):
+        raise UsageError(f"heads {', '.join(model.heads)}: two of them have one name in a file: save a model for each")
     if not model.config.has_projection:
         size = model.config.hidden_size
         tensors[f"{BACKBONE}encoder.embedding_hidden_mapping_in.weight"] = torch.eye(size, dtype=dtype)

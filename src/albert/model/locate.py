@@ -42,7 +42,8 @@ def locate(name: str | Path) -> Path:
         )
     if str(name) in shipped_models():
         return SHIPPED / str(name)
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)) and not path.parent.exists():
+    is_hub_id = re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)) is not None
+    if is_hub_id and not path.parent.exists():
         return _fetch(str(name))
     if preset := full_name(str(name)):
         hub_id = f"albert/{preset}" if preset.startswith("albert-") else "albert/albert-base-v2"
@@ -53,7 +54,8 @@ def locate(name: str | Path) -> Path:
         )
     hint = did_you_mean(str(name), shipped_models()).replace("known:", "the shipped models:")
     what = "is a file, and a model is a folder" if path.is_file() else "no such model folder"
-    raise ModelError(f"{name}: {what}; {hint}")
+    hub = f"; to fetch that name from the hub, run this where there is no {path.parent} folder" if is_hub_id else ""
+    raise ModelError(f"{name}: {what}; {hint}{hub}")
 
 
 def model_in(path: Path) -> Path | None:

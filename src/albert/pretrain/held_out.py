@@ -44,6 +44,12 @@ class IntrinsicEvaluation:
         """Count the examples of each objective."""
         return {name: min(self._examples, stream.epoch_size(0)) for name, stream in self._streams.items()}
 
+    def count_labelled(self) -> dict[Objective, int]:
+        """Count the examples of each objective that have a label: a chunk of one sentence has none."""
+        return {
+            name: sum(int((batch.order_labels >= 0).sum()) for batch in self._batches(name)) for name in self._streams
+        }
+
     @torch.no_grad()
     def score(
         self, model: Albert, *, depth: int | None = None, observe: Callable[[float], None] = lambda _: None

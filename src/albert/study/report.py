@@ -17,7 +17,7 @@ from albert.report.drawing import Curve, as_file, draw_curves
 from albert.report.page import Html
 from albert.study.results import Table
 from albert.study.tables import Column, column
-from albert.study.verdicts import CONFIDENCE, FEWEST_SEEDS, Interval, Verdict
+from albert.study.verdicts import CONFIDENCE, FEWEST_SEEDS, Interval, Verdict, has_diverged
 from albert.train.history import is_run, read_history
 
 RULE = (
@@ -97,7 +97,7 @@ def score_cells(table: Table) -> Cells:
     rows = []
     for row in study.rows:
         seeds = table.scores.get(row.name, {})
-        problems = sum("problem" in one for one in seeds.values())
+        problems = sum(map(has_diverged, seeds.values()))
         done = f"{len(seeds)}" + (f" ({problems} diverged)" if problems else "")
         cells = [_spread([one[name] for one in seeds.values() if one.get(name) is not None], name) for name in names]
         rows.append((row.name, done, *cells, *(row.paper.get(name, "–") for name in printed)))

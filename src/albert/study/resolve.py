@@ -35,7 +35,7 @@ BASE: dict[str, Any] = {
     "optimizer.name": "muon",
     "train.steps": 2_000,
     "train.batch_size": 16,
-    "evaluation.examples": 2_000,
+    "evaluation.examples": 4_000,  # so that the choice of examples alone is within a margin of 2 points
 }
 EVALUATIONS = 10  # of a run, for its curves; as many checkpoints
 LOGGED = 50
@@ -186,13 +186,19 @@ def _run(
     config = preset(request.scale).with_settings(settings.model)
     settings = settings.model_copy(update={"start_from": None, "model": _differing(before, config)})
     tokens = steps * settings.train.batch_size * settings.data.max_length
+    text = None if row.text is None else max(1, round(row.text * tokens))
+    if text is not None and text >= (there := request.store.num_tokens):
+        raise UsageError(
+            f"study {study.name}: the row {row.name} learns from a part of {text:,} tokens, and {request.store.folder} "
+            f"has {there:,} in all: build a larger store, or give the rows fewer tokens (--tokens)"
+        )
     return Run(
         model=request.scale,
         settings=settings,
         store=request.store.fingerprint,
         valid=request.held_out.fingerprint,
         start=start,
-        text=None if row.text is None else max(1, round(row.text * tokens)),
+        text=text,
         processes=row.processes,
     )
 

@@ -17,7 +17,7 @@ from albert.files import read_json, write_json
 from albert.study.catalog import STUDIES
 from albert.study.resolve import Request, Resolved
 from albert.study.tables import Study
-from albert.study.verdicts import Verdict, judge
+from albert.study.verdicts import FAILED, Verdict, judge
 from albert.study.workshop import LAYERS, SCORES, SUMMARY, Workshop
 
 
@@ -90,5 +90,8 @@ def _scores(folder: Path, record: Mapping[str, Any], study: Study) -> dict[str, 
     scores = read_json(folder / SCORES)
     for name, key in record["tasks"].items():
         if (path := folder / "tasks" / f"{name}-{key}" / SUMMARY).exists():
-            scores[name] = read_json(path)["score"]
+            summary = read_json(path)
+            scores[name] = summary["score"]
+            if "problem" in summary:
+                scores.setdefault(FAILED, []).append(name)
     return scores | (read_json(folder / LAYERS) if study.layers and (folder / LAYERS).exists() else {})

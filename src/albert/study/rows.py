@@ -71,7 +71,9 @@ def _train(run: Run, shop: Workshop, observe: Observe) -> dict[str, Any]:
     model = load_model(folder / "model").model.to(world.device)
     count, length = run.settings.evaluation.examples, run.settings.data.max_length
     known = IntrinsicEvaluation(store, max_length=length, examples=count, world=world).score(model)
-    scores |= {"training_loss": known["mlm_loss"], "gap": scores["mlm_loss"] - known["mlm_loss"], "examples": count}
+    labelled = IntrinsicEvaluation(valid, max_length=length, examples=count, world=world).count_labelled()
+    scores |= {"training_loss": known["mlm_loss"], "gap": scores["mlm_loss"] - known["mlm_loss"]}
+    scores |= {f"{objective}_examples": number for objective, number in labelled.items()}
     return scores | {"parameters": parameters_of(model).total, "tokens": run.tokens} | _cost(history)
 
 

@@ -111,8 +111,7 @@ def run_studies(
     request.require()
     with sole_owner(shop.out):
         pace = PaceBook(shop, keep=True)
-        for study in studies:
-            resolved = resolve(study, request, pace=pace)
+        for resolved in [resolve(study, request, pace=pace) for study in studies]:  # all, before hours are spent on one
             jobs = jobs_of(resolved)
             for job in merge(jobs):
                 if job.run.text is not None:

@@ -22,6 +22,7 @@ from albert.study.tables import Finding, Study, column
 
 CONFIDENCE = 0.95
 NORMAL = 1.96  # deviations of a normal within which 95% lie
+FAILED = "failed_tasks"  # of a run's scores: the tasks whose tuning has diverged
 BINOMIAL = ("sop_accuracy", "nsp_accuracy")  # shares of as many examples as a run is scored on
 FEWEST_SEEDS = 3
 
@@ -86,7 +87,7 @@ def judge(study: Study, scores: Scores) -> list[Verdict]:
 
 
 def _judge(finding: Finding, name: str, scores: Scores) -> Verdict:
-    differences, diverged = _differences(finding, name, scores), _diverged(finding, scores)
+    differences, diverged = _differences(finding, name, scores), _diverged(finding, name, scores)
     if not differences:
         return Verdict(finding, name, "no verdict", None, diverged=diverged)
     found = interval(differences, deviation=_deviation(finding, name, scores))
@@ -97,16 +98,23 @@ def _judge(finding: Finding, name: str, scores: Scores) -> Verdict:
     return Verdict(finding, name, answer, found, margin, diverged)
 
 
-def _diverged(finding: Finding, scores: Scores) -> int:
-    """Count the seeds of which a run of the rows compared has diverged."""
+def _diverged(finding: Finding, column_name: str, scores: Scores) -> int:
+    """Count the seeds of which a run of the rows compared, or its tuning on the task compared, has diverged."""
     rows = [scores.get(name, {}) for name in (finding.row, finding.against) if isinstance(name, str)]
-    return len({seed for row in rows for seed, values in row.items() if "problem" in values})
+    return len({seed for row in rows for seed, values in row.items() if has_diverged(values, column_name)})
+
+
+def has_diverged(values: Mapping[str, Any], column_name: str | None = None) -> bool:
+    """Tell whether a run has diverged, or its tuning on a task (None: on any)."""
+    failed = values.get(FAILED, ())
+    return "problem" in values or (bool(failed) if column_name is None else column_name in failed)
 
 
 def _deviation(finding: Finding, name: str, scores: Scores) -> float:
     """Return the deviation of an accuracy by the choice of its examples, where it is compared with a fixed number."""
     known = [values for values in scores.get(finding.row, {}).values() if values.get(name) is not None]
-    counts = [values["examples"] for values in known if values.get("examples")]
+    own = name.replace("accuracy", "examples")
+    counts = [count for values in known if (count := values.get(own) or values.get("examples"))]
     if isinstance(finding.against, str) or name not in BINOMIAL or not counts:
         return 0.0
     share = mean(values[name] for values in known)

@@ -167,7 +167,7 @@ def _jsonl_texts(
         elif isinstance(text, str):
             met_text = True
             yield line.number, text
-        elif not met_text:
+        elif not met_text and not (isinstance(value, dict) and text_field in value and text is None):
             raise DataError(f"{place}: {_wrong_record(value, text_field)}")
         else:
             report.add("no_text" if isinstance(value, dict) else "bad_record", place)

@@ -6,7 +6,9 @@ punctuation) is cut at a space. No character is lost.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import accumulate, pairwise
 
 import sentencex
 
@@ -15,6 +17,7 @@ SENTENCE_LIMIT = 8 * 2**10  # characters; some 2,000 tokens
 # their length (Chinese: 6 million characters per second in lines of 1,000, 0.5 in lines of 16,000), and a quotation
 # mark that is never closed swallows every sentence after it.
 BLOCK = 2 * 2**10
+_OTHER_SPACE = re.compile(r"[^\S\x00-\x7f](?=\s*\.)")
 
 
 # ISO 639-1. sentencex takes any code and falls back to its rules for related languages, or to those of English.
@@ -41,14 +44,20 @@ def _by_rule(line: str, language: str) -> Iterator[str]:
     start, size = 0, BLOCK
     while len(line) - start > size:
         block = line[start : start + size]
-        complete = sentencex.segment(language, block)[:-1]  # the last one may go on after the block
+        complete = _segments(block, language)[:-1]  # the last one may go on after the block
         if not complete and size < SENTENCE_LIMIT:
             size *= 2
             continue
         complete = complete or [_up_to_a_space(block)]
         yield from complete
         start, size = start + sum(map(len, complete)), BLOCK
-    yield from sentencex.segment(language, line[start:])
+    yield from _segments(line[start:], language)
+
+
+def _segments(text: str, language: str) -> list[str]:
+    """Return the parts that the rules make of a text; they end the process on "C\\xa0.", so they see plain spaces."""
+    ends = accumulate(map(len, sentencex.segment(language, _OTHER_SPACE.sub(" ", text))), initial=0)
+    return [text[start:end] for start, end in pairwise(ends)]
 
 
 def _cut(line: str) -> Iterator[str]:
