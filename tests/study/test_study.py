@@ -132,6 +132,7 @@ def test_layers_are_measured_and_drawn_and_tasks_are_tuned(
     tune = ("--tasks", f"classification={table}", "--tune", "train.steps=4", "--tune", "train.batch_size=4")
     found = study("dropout", out, "--steps", "10", *tune)["dropout"]["rows"]
     assert all(0 <= row["seeds"]["0"]["classification"] <= 1 for row in found.values())
+    assert "(1 diverged)" not in (out / "report.md").read_text(), "four steps learn nothing, which is no divergence"
     assert len(fitted) == 1, "a bag of words is the same for all rows"
     rows = study("layers", out, "--steps", "4")["layers"]["rows"]
     assert [len(row["seeds"]["0"]["distances"]) for row in rows.values()] == [12, 12]

@@ -190,8 +190,8 @@ BIGGER = Study(
     ),
     findings=(
         Finding("An unshared model gets worse in the end when it is widened", "none, 4H", "worse", "none, 2H"),
-        Finding("A shared one gets better", "all, 4H", "better", "all, 2H"),
-        Finding("A shared one gets better", "all, 2H", "better", "all, H"),
+        Finding("A shared one gets better, from 2H to 4H", "all, 4H", "better", "all, 2H"),
+        Finding("A shared one gets better, from H to 2H", "all, 2H", "better", "all, H"),
     ),
 )
 

@@ -90,8 +90,7 @@ def _scores(folder: Path, record: Mapping[str, Any], study: Study) -> dict[str, 
     scores = read_json(folder / SCORES)
     for name, key in record["tasks"].items():
         if (path := folder / "tasks" / f"{name}-{key}" / SUMMARY).exists():
-            summary = read_json(path)
-            scores[name] = summary["score"]
-            if "problem" in summary:
+            scores[name] = read_json(path)["score"]
+            if scores[name] is None:
                 scores.setdefault(FAILED, []).append(name)
     return scores | (read_json(folder / LAYERS) if study.layers and (folder / LAYERS).exists() else {})
