@@ -23,8 +23,7 @@ CELLS = (
         "MNLI, 3,000 rows",
         "nli/mnli.subset-train.jsonl",
         task="mnli",
-        dev="nli/mnli.subset-dev.jsonl",
-        reading={"limit_train": 3_000},
+        reading={"limit_train": 3_000, "limit_dev": 2_000},
     ),
     Cell(
         "topics, 1,000 rows",
