@@ -30,6 +30,7 @@ from albert.data.engines import end_with_parent
 from albert.files import atomic_write, write_json
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
+from albert.finetune.words import KEPT
 from albert.labelled.catalog import DataRequest, open_data
 from albert.settings import check_settings
 from albert.tasks.bag_of_words import bag_of_words
@@ -73,7 +74,7 @@ class Job:
         parts = [self.cell.name, self.start, self.seed]
         parts += [f"{name}{value}" for name, value in (("lr", self.lr), ("emb", self.embedding_lr_factor)) if value]
         parts += [f"e{self.epochs or self.cell.epochs:g}", *(f"{name}-{value}" for name, value in self.tune)]
-        return re.sub(r"[^\w.-]+", "-", "-".join(map(str, parts)))
+        return _as_name("-".join(map(str, parts)))
 
     def identity(self) -> dict[str, Any]:
         """Return what the folder's name does not say: the model, and how its data are read."""
@@ -128,7 +129,9 @@ class Job:
                 opened.task.score(rows, [decide(row) for row in rows])[opened.task.best] if decide else 0.0
             )
             try:
-                result = finetune.finetune(opened, self.model, out, settings=settings)
+                fitted = next(work.glob(f"{_as_name(self.cell.name)}-*/{KEPT}"), None)  # on the same rows, or not taken
+                words = fitted.parent if fitted else None
+                result = finetune.finetune(opened, self.model, out, settings=settings, words_from=words)
             except BadLoss as problem:
                 found |= {"score": found["baseline"], "problem": str(problem)}
             else:
@@ -142,6 +145,10 @@ class Job:
         found["seconds"] = round(time.monotonic() - began)
         write_json(done, found)
         return found
+
+
+def _as_name(words: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", words)
 
 
 def find(work: Path, name: str) -> Path:
