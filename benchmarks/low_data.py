@@ -14,6 +14,8 @@ from typing import Any
 
 from tuning_runs import MADE, Cell, Job, recording, run_jobs
 
+from albert.finetune.rules import epochs_for
+
 SIZES = (100, 300, 1_000, 3_000, 10_000)
 STARTS = {"trained": "tiny-en", "random": "same shape, new weights", "words": "bag of words"}
 TASKS = {
@@ -52,8 +54,8 @@ def main() -> None:
 
 def cell(task: str, size: int, seed: int) -> Cell:
     """Return a task with some of its rows, which the seed chooses, for as long as the rule says."""
-    epochs = min(20.0, max(3.0, 30_000 / size))
-    return Cell(f"{task} {size}", **TASKS[task], reading={"limit_train": size, "seed": seed}, epochs=epochs)
+    reading = {"limit_train": size, "seed": seed}
+    return Cell(f"{task} {size}", **TASKS[task], reading=reading, epochs=epochs_for(size))
 
 
 def table(runs: list[dict[str, Any]], model: str) -> list[dict[str, Any]]:

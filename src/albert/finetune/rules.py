@@ -6,9 +6,9 @@ google-research/albert), so v1's are taken only for a model that says v1 in its 
 whole training set; a smaller one gets the same number of epochs.
 
 The rule for everything else: a rate that falls with the width of the model, a larger one for the word embeddings of
-small models, as many epochs as make 30,000 examples, but 3 to 20, a tenth of the steps for warm-up, and a new pooler: a
+small models, as many epochs as make 12,000 examples, but 3 to 20, a tenth of the steps for warm-up, and a new pooler: a
 small model's has learnt sentence order and little else. One that was tuned for another task stays, and one that is to
-be frozen. The rule is young: docs/finetuning.md says what it was tried on.
+be frozen. The values at 256 come from a search (benchmarks/search_rule.py): docs/finetuning.md says what it showed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from albert.tasks.task import AnyTask
 NumberT = TypeVar("NumberT", int, float)
 
 PAPER_WIDTH = 768  # of the paper's smallest model
-EXAMPLES, FEWEST_EPOCHS, MOST_EPOCHS = 30_000, 3.0, 20.0
+EXAMPLES, FEWEST_EPOCHS, MOST_EPOCHS = 12_000, 3.0, 20.0
 EVALUATIONS = 20  # at most, over a run
 EVALUATION_SHARE = 0.2  # of the time of a run, at most; deciding costs a third of learning
 
@@ -107,14 +107,14 @@ def by_table(row: Row, examples: int) -> Values:
 
 
 def by_size(hidden: int, examples: int, *, items: int) -> Values:
-    """Choose by the width of the model and the number of examples: 2.5e-5 at 768, 1.4e-4 at 256, 1e-3 at most.
+    """Choose by the width of the model and the number of examples: 2.5e-5 at 768, 4e-4 at 256, 5e-4 at most.
 
-    Word embeddings of a small model know little and move ten times as fast; those of one 768 wide as fast as the rest.
+    Word embeddings of a small model know little and move three times as fast; those of one 768 wide as all the rest.
     """
     batch_size = 32 if examples >= 2_000 else 16
     steps = math.ceil(epochs_for(examples) * items / batch_size)
-    rate = min(1e-3, max(1e-5, 2.5e-5 * (768 / hidden) ** 1.6))
-    factor = min(10.0, max(1.0, 10 * (256 / hidden) ** 2.1))
+    rate = min(5e-4, max(1e-5, 2.5e-5 * (768 / hidden) ** 2.52))
+    factor = min(3.0, max(1.0, 768 / hidden))
     return Values(
         lr=float(f"{rate:.1e}"),
         batch_size=batch_size,
