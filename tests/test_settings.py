@@ -39,7 +39,8 @@ def test_assignments_win_over_the_file_and_the_file_over_defaults(tmp_path: Path
         ("data.max_length=9", "max_length=9 is out of range: use 16 to 8192 tokens"),
         ("data.objective=spo", "did you mean 'sop'"),
         ("data.mask_prob=nan", "mask_prob=nan is out of range"),
-        ("data.seed=3", "'data.seed' is unknown"),
+        ("data.seed=3", "'data.seed' is unknown: did you mean 'train.seed'?"),
+        ("steps=3", "'steps' is unknown: did you mean 'train.steps'?"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_rule(assignment: str, message: str) -> None:

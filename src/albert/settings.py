@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import logging
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -114,6 +114,9 @@ def _explain(kind: type[BaseModel], problem: Any) -> str:
     where = [str(part) for part in problem["loc"]]
     name = ".".join(part for part in where if part.isidentifier() and part not in ("float", "int", "literal"))
     if problem["type"] == "extra_forbidden":
+        elsewhere = [f"'{known}'" for known in _names(kind) if known.split(".")[-1] == where[-1]]
+        if elsewhere:
+            return f"'{name}' is unknown: did you mean {' or '.join(elsewhere)}?"
         return f"'{name}' is unknown: {did_you_mean(where[-1], _fields(kind, where[:-1]))}"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
@@ -122,10 +125,23 @@ def _explain(kind: type[BaseModel], problem: Any) -> str:
 
 def _fields(kind: type[BaseModel], path: list[str]) -> list[str]:
     for part in path:
-        annotation = kind.model_fields[part].annotation if part in kind.model_fields else None
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            kind = annotation
+        kind = _inner(kind, part) or kind
     return list(kind.model_fields)
+
+
+def _names(kind: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of all settings, without those of the sections."""
+    for field in kind.model_fields:
+        inner = _inner(kind, field)
+        if inner is None:
+            yield prefix + field
+        else:
+            yield from _names(inner, f"{prefix}{field}.")
+
+
+def _inner(kind: type[BaseModel], field: str) -> type[BaseModel] | None:
+    annotation = kind.model_fields[field].annotation if field in kind.model_fields else None
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 
 def _read_toml(file: Path) -> dict[str, Any]:
