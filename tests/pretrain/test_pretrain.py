@@ -20,13 +20,14 @@ from albert.model.folder import load_model, save_model
 from albert.model.locate import locate
 from albert.optim.table import OPTIMIZERS
 from albert.pretrain import Plan, Pretrained, job, pretrain
-from albert.pretrain.job import count_micro_batches, phases
+from albert.pretrain.job import PretrainJob, count_micro_batches, phases
 from albert.pretrain.settings import PretrainSettings
 from albert.pretrain.start import start_model
 from albert.settings import read_settings
 from albert.tokenizer import Tokenizer
 from albert.train.checkpoint import newest_intact
 from albert.train.loop import Progress
+from albert.train.world import World
 
 SMALL = {
     "model.embedding_size": 16, "model.hidden_size": 32, "model.num_attention_heads": 2, "model.intermediate_size": 64,
@@ -273,6 +274,29 @@ def test_depth_and_length_grow_and_resume_across_their_stages(store: TokenStore,
     constant = changes | {"grow__depth": []}
     run(store, tmp_path / "deep", **constant)
     assert not same(tmp_path / "whole", tmp_path / "deep")
+
+
+def test_a_length_that_comes_again_goes_on_in_its_text(store: TokenStore) -> None:
+    changes = settings(grow__length=[(0.0, 64), (0.25, 32), (0.5, 64), (0.75, 32), (0.9, 64)])
+    config = AlbertConfig(
+        vocab_size=store.tokenizer.vocab_size,
+        embedding_size=16,
+        hidden_size=32,
+        num_attention_heads=2,
+        intermediate_size=64,
+    )
+    model = new_model(config, ("mlm", "order"))
+
+    def texts(asked: PretrainSettings, first: int = 0) -> list[bytes]:
+        world = World(0, 1, torch.device("cpu"))
+        own = PretrainJob(model, store, asked, world=world, valid=None)
+        return [micro.token_ids.tobytes() for [micro] in own.batches(first)]
+
+    steps = texts(changes)
+    assert len(set(steps)) == len(steps) == 12
+    assert steps[:3] + steps[6:9] + steps[11:] == texts(settings())[:7]
+    for first in (4, 7, 11):
+        assert texts(changes, first) == steps[first:]
 
 
 def test_dropout_can_be_removed_at_the_end_and_is_after_a_resume_too(store: TokenStore, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ class _Phase:
     end: int
     length: int
     batch_size: int  # sequences: as many as keep the tokens of a step the same
+    read: int = 0  # batches of this length that earlier phases have read
 
 
 def phases(settings: PretrainSettings) -> list[_Phase]:
@@ -46,11 +47,12 @@ def phases(settings: PretrainSettings) -> list[_Phase]:
         raise UsageError(f"grow.length ends with {stages[-1][1]}, but data.max_length={final}: make them the same")
     firsts = [round(share * steps) for share, _ in stages]
     ends = [*firsts[1:], steps]
-    return [
-        _Phase(first, end, length, settings.train.batch_size * final // length)
-        for (_, length), first, end in zip(stages, firsts, ends, strict=True)
-        if end > first
-    ]
+    found: list[_Phase] = []
+    for (_, length), first, end in zip(stages, firsts, ends, strict=True):
+        read = sum(phase.end - phase.first for phase in found if phase.length == length)
+        if end > first:
+            found.append(_Phase(first, end, length, settings.train.batch_size * final // length, read))
+    return found
 
 
 class PretrainJob:
@@ -68,10 +70,12 @@ class PretrainJob:
     ) -> None:
         self.model, self._settings, self._world, self._lessons = model, settings, world, lessons
         self._phases = phases(settings)
-        self._streams = [
-            BatchStream(store, example_settings(settings, length=phase.length), batch_size=phase.batch_size)
+        self._streams = {
+            phase.length: BatchStream(
+                store, example_settings(settings, length=phase.length), batch_size=phase.batch_size
+            )
             for phase in self._phases
-        ]
+        }
         self._evaluation = (
             IntrinsicEvaluation(
                 valid, max_length=settings.data.max_length, examples=settings.evaluation.examples, world=world
@@ -83,12 +87,15 @@ class PretrainJob:
 
     def batches(self, first_step: int) -> Iterator[list[PretrainingBatch]]:
         """Yield this process's micro-batches through the phases of length."""
-        for phase, stream in zip(self._phases, self._streams, strict=True):
+        for phase in self._phases:
             if first_step >= phase.end:
                 continue
             start = max(first_step, phase.first)
-            own = stream.batches(
-                start - phase.first, rank=self._world.rank, ranks=self._world.size, micro_batches=self._micro(phase)
+            own = self._streams[phase.length].batches(
+                phase.read + start - phase.first,
+                rank=self._world.rank,
+                ranks=self._world.size,
+                micro_batches=self._micro(phase),
             )
             try:
                 for _, micro_batches in zip(range(start, phase.end), own, strict=False):
