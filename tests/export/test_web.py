@@ -195,8 +195,9 @@ def test_classes_in_javascript_are_those_of_python(task: Any, make_source: Any, 
         )
 
 
-def test_tags_in_javascript_are_those_of_python(make_source: Any, node: str, tmp_path: Path) -> None:
-    task = Tagging(("O", "B-PER", "I-PER", "I-LOC", "S-LOC", "E-PER"), max_length=64)
+@pytest.mark.parametrize("capitals", [False, True])
+def test_tags_in_javascript_are_those_of_python(make_source: Any, node: str, tmp_path: Path, capitals: bool) -> None:
+    task = Tagging(("O", "B-PER", "I-PER", "I-LOC", "S-LOC", "E-PER"), max_length=64, capitals=capitals)
     source = make_source("tags", task=task)
     ours = Predictor(Formula(source, 6), source.tokenizer).predict(task, map(split_words, TEXTS))
     theirs = javascript(node, source, tmp_path, route="tag", width=6, requests=[{"inputs": text} for text in TEXTS])

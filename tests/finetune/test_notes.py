@@ -10,13 +10,13 @@ import pytest
 
 from albert.errors import UsageError
 from albert.finetune.job import encode_items
-from albert.finetune.notes import case_notes, cut_notes, room_for
+from albert.finetune.notes import case_notes, cut_notes, room_for, with_capitals
 from albert.finetune.preparation import prepare
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
 from albert.labelled.request import Opened
 from albert.optim import OptimizerSettings, warmup
-from albert.tasks.classification import TextExample
+from albert.tasks.classification import Classification, TextExample
 from albert.tasks.tagging import TagExample, Tagging
 from albert.tasks.task import Splits
 
@@ -73,12 +73,24 @@ def test_nearly_all_texts_get_the_room_they_need_as_far_as_the_model_has_positio
     assert prepare(data, str(model_folder), settings(data__max_length=24)).task.max_length == 24, "as asked for"
 
 
-def test_a_lower_cased_model_for_words_with_capitals_is_warned_of(model_folder: Path) -> None:
+def test_a_lower_cased_model_is_shown_which_words_have_capitals(model_folder: Path) -> None:
     start = Start.find(str(model_folder))
     task = Tagging(("O", "B-PER"))
-    with_case = [TagExample(("Peter", "sat"), (1, 0))]
-    assert case_notes(task, with_case, start)[0].startswith("warning: the model's vocabulary is lower-cased, and 50%")
-    assert case_notes(task, [TagExample(("peter", "sat"), (1, 0))], start) == []
+    without, with_case = [TagExample(("peter", "sat"), (1, 0))], [TagExample(("Peter", "sat"), (1, 0))]
+    assert with_capitals(task, with_case, start, wanted=None).capitals  # type: ignore[attr-defined]
+    assert (
+        with_capitals(task, without, start, wanted=None) == with_capitals(task, with_case, start, wanted=False) == task
+    )
+    (note,) = case_notes(replace(task, capitals=True), with_case, start)
+    assert note.startswith("50% of the words have capitals, which the model's lower-cased vocabulary loses: they are")
+    assert case_notes(task, with_case, start)[0].startswith("warning: 50% of the words have capitals")
+    assert case_notes(task, without, start) == []
+    one_segment = replace(start, config=start.config.with_settings({"type_vocab_size": 1}))
+    assert not with_capitals(task, with_case, one_segment, wanted=None).capitals  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="is for tags and models with two segments; the model has 1 segment"):
+        with_capitals(task, with_case, one_segment, wanted=True)
+    with pytest.raises(UsageError, match="this is classification"):
+        with_capitals(Classification(("a", "b")), with_case, start, wanted=True)
 
 
 def test_a_warm_up_that_does_not_end_is_refused_or_fitted_and_late_evaluations_are_fitted(

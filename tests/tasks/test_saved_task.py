@@ -24,6 +24,7 @@ TASKS: list[AnyTask] = [
     Regression(max_length=100),
     Choice(3, max_length=200, blank="_", first_label=1),
     Tagging(("no", "yes"), max_length=50),
+    Tagging(("no", "yes"), max_length=50, capitals=True),
     SpanTask(head="conditional_span", unanswerable=True, null_threshold=-1.5, max_length=192, stride=64),
 ]
 

@@ -35,6 +35,20 @@ def test_the_first_piece_of_a_word_carries_its_tag(tokenizer: Tokenizer) -> None
     assert feature.targets == [2, 3, 0, 0, 1]
 
 
+def test_all_pieces_of_words_with_capitals_are_of_segment_1_if_the_task_says_so(tokenizer: Tokenizer) -> None:
+    example = TagExample((*WORDS, "iPhone", "\u00c9t\u00e9", "3", "?") * 5)
+    for task in (Tagging(LABELS, max_length=32), Tagging(LABELS, max_length=32, capitals=True)):
+        for feature in task.encode(example, tokenizer):
+            assert len(feature.segment_ids) == len(feature.token_ids)
+            if not task.capitals:
+                assert set(feature.segment_ids) == {0}
+    marks = [task.capitals and word != word.lower() for word in example.words for _ in tokenizer.encode(word)]
+    (whole,) = Tagging(LABELS, max_length=512, capitals=True).encode(example, tokenizer)
+    assert whole.segment_ids == [0, *marks, 0]
+    first, *_ = Tagging(LABELS, max_length=32, capitals=True).encode(example, tokenizer)
+    assert first.segment_ids == [0, *marks[:30], 0]
+
+
 @pytest.mark.parametrize("count", [0, 1, 20, 21, 60, 333])
 def test_every_word_of_a_long_sentence_is_decided_exactly_once_and_in_order(tokenizer: Tokenizer, count: int) -> None:
     rng = np.random.default_rng(count)

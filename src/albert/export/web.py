@@ -111,7 +111,7 @@ def describe(source: Source) -> dict[str, Any]:
             own |= {"scale": task.scale, "centre": task.centre} if isinstance(task, Regression) else {}
             own |= {"threshold": task.threshold} if isinstance(task, MultiLabel) else {}
         case Tagging():
-            own = {"abilities": ["tag"], "labels": config.labels}
+            own = {"abilities": ["tag"], "labels": config.labels, "capitals": task.capitals}
         case Similarity():
             own = {"abilities": ["similarity"], "cut": True}
         case None if (source.folder / VECTORS_FILE).exists() or not source.model.heads:

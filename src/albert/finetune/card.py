@@ -48,6 +48,8 @@ def model_card(
     if summary is not None:
         lines.append(_spread(summary))
     lines.append(_use(task))
+    if getattr(task, "capitals", False):
+        lines.append("Words with capitals are of segment 1: other programs must give them so (`token_type_ids`).\n")
     lines += [
         f"- started from: {prepared.model} (weights sha256 {prepared.start.fingerprint})",
         f"- data: {prepared.items.examples:,} training examples, fingerprint {prepared.data}",

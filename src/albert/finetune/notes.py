@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from albert.errors import UsageError
 from albert.finetune.job import Items
 from albert.finetune.start import Start
-from albert.tasks.tagging import Tagging
+from albert.tasks.tagging import Tagging, has_capital
 from albert.tasks.task import AnyTask, Example
 
 UNCUT = 2**31  # tokens: more than any text has
@@ -55,15 +56,31 @@ def cut_notes(task: AnyTask, examples: Sequence[Example], items: Items, start: S
     ]
 
 
+def with_capitals(task: AnyTask, examples: Sequence[Example], start: Start, *, wanted: bool | None) -> AnyTask:
+    """Let a tagger see capitals that its vocabulary loses: names are told by them."""
+    possible = isinstance(task, Tagging) and start.config.type_vocab_size > 1
+    if wanted and not possible:
+        why = (
+            f"the model has {start.config.type_vocab_size} segment"
+            if isinstance(task, Tagging)
+            else f"this is {task.kind}"
+        )
+        raise UsageError(f"tune.capitals=true: is for tags and models with two segments; {why}")
+    if wanted is None:
+        lost = possible and start.tokenizer.normalisation.lower_case
+        wanted = lost and any(has_capital(word) for example in examples for word in getattr(example, "words", ()))
+    return replace(task, capitals=True) if wanted else task  # type: ignore[type-var]
+
+
 def case_notes(task: AnyTask, examples: Sequence[Example], start: Start) -> list[str]:
-    """Warn where words are to be tagged whose case the model does not see: names are told by it."""
+    """Say how a tagger learns of capitals that its vocabulary loses, or warn that it does not."""
     if not isinstance(task, Tagging) or not start.tokenizer.normalisation.lower_case:
         return []
     words = [word for example in examples for word in getattr(example, "words", ())]
-    capitals = sum(word != word.lower() for word in words)
+    capitals = sum(map(has_capital, words))
     if not capitals:
         return []
-    return [
-        f"warning: the model's vocabulary is lower-cased, and {capitals / len(words):.0%} of the words have capitals, "
-        "which it does not see: for names, a model that keeps them does better (albert tokenizer train --cased)"
-    ]
+    share = f"{capitals / len(words):.0%} of the words have capitals, which the model's lower-cased vocabulary loses"
+    if task.capitals:
+        return [f"{share}: they are marked by segment 1 (token_type_ids), here and in prediction"]
+    return [f"warning: {share}: names are told by them (tune.capitals=true marks such words)"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from albert.errors import DataError, UsageError
 from albert.finetune.job import Items, encode_items
-from albert.finetune.notes import case_notes, cut_notes, room_for
+from albert.finetune.notes import case_notes, cut_notes, room_for, with_capitals
 from albert.finetune.rules import followed, resolve, resolve_length, table_row
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
@@ -82,6 +82,7 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
         if task.head != "classifier":
             raise UsageError(f"tune.early_exit=true: is for classification and regression, this is {task.kind}")
         task = replace(task, early_exit=True)  # type: ignore[type-var]
+    task = with_capitals(task, splits.train, start, wanted=settings.tune.capitals)
     items = encode_items(task, splits.train, start.tokenizer)
     deciding = next(iter(dev.values()))
     resolved = resolve(

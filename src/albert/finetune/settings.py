@@ -37,6 +37,9 @@ class TuneSettings(Section):
     dropout: Probability | None = None  # of the encoder; None: by the rule
     classifier_dropout: Probability | None = None
     pooler: Literal["kept", "new"] | None = None  # that of sentence order, or a new one; None: by the rule
+    capitals: bool | None = (
+        None  # of tags: show a lower-cased model which words have capitals; None: where there are any
+    )
     early_exit: bool = False  # train the head on every layer, so that texts may leave early (predict --exit)
     start: Literal["trained", "random"] = "trained"  # random: the model's shape and tokenizer with new weights
 

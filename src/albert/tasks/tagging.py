@@ -102,6 +102,11 @@ def split_words(text: str) -> TagExample:
     return TagExample(tuple(word[0] for word in found), text=text, offsets=tuple(word.span() for word in found))
 
 
+def has_capital(word: str) -> bool:
+    """Tell whether a lower-cased vocabulary loses something of a word."""
+    return word != word.lower()
+
+
 class TagView(DevView):
     """The F1 of each type of span; of tags without spans, of each tag."""
 
@@ -152,6 +157,7 @@ class Tagging(Task[TagExample, TagFeature, Tagged]):
     apart: ClassVar[bool] = True
     labels: tuple[str, ...]
     max_length: int = 128
+    capitals: bool = False  # words with capitals are of segment 1: so a lower-cased vocabulary sees them
 
     @property
     def best(self) -> str:  # type: ignore[override]
@@ -171,16 +177,25 @@ class Tagging(Task[TagExample, TagFeature, Tagged]):
         pieces = [number for ids in words for number in ids]
         word_at = np.full(len(pieces), -1)  # [pieces] the word that a first piece begins, else -1
         word_at[np.cumsum([0, *map(len, words)])[:-1]] = np.arange(len(words))
+        segments = [
+            int(self.capitals and has_capital(word))
+            for word, ids in zip(example.words, words, strict=True)
+            for _ in ids
+        ]
         room = self.max_length - 2
         windows = window_spans(len(pieces), room=room, stride=3 * room // 4, overlap=room // 4)
         features = []
         for window, counts in zip(windows, best_context(windows), strict=True):
-            token_ids, segment_ids = join_segments(tokenizer, pieces[window.start : window.end])
+            token_ids, _ = join_segments(tokenizer, pieces[window.start : window.end])
+            segment_ids = [0, *segments[window.start : window.end], 0]
             own = word_at[window.start : window.end]
             positions = np.flatnonzero(counts & (own >= 0))
             targets = None if example.target is None else [example.target[word] for word in own[positions]]
             features.append(TagFeature(token_ids, segment_ids, (positions + 1).tolist(), targets))
         return features
+
+    def remembered(self) -> dict[str, Any]:
+        return super().remembered() | ({"capitals": True} if self.capitals else {})
 
     def count(self, features: Sequence[TagFeature]) -> float:
         return float(sum(len(feature.positions) for feature in features))

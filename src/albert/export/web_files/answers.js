@@ -90,15 +90,17 @@ async function tag(model, { inputs }) {
     const start = at + count(inputs.slice(from, index)), ids = tokenizer.encode(text);
     at = start + count(text);
     from = index + text.length;
-    return { text, start, end: at, ids: ids.length ? ids : [tokenizer.special.unk] };
+    const capital = about.capitals && text !== text.toLowerCase();
+    return { text, start, end: at, ids: ids.length ? ids : [tokenizer.special.unk], capital };
   });
   if (words.length === 0) throw new Error('the text has no words: write something');
   const ids = words.flatMap((word) => word.ids), room = about.max_input_length - 2;
+  const marked = words.flatMap((word) => word.ids.map(() => word.capital));
   const firsts = new Map();
   words.reduce((place, word) => (firsts.set(place, word), place + word.ids.length), 0);
   const spans = windowSpans(ids.length, { room, stride: Math.floor((3 * room) / 4), overlap: Math.floor(room / 4) }), owner = bestContext(spans);
   for (const [number, [begin, end]] of spans.entries()) {
-    const logits = rows((await model.run(ids.slice(begin, end))).logits);
+    const logits = rows((await model.run(ids.slice(begin, end), null, marked.slice(begin, end))).logits);
     for (let place = begin; place < end; place += 1) {
       if (owner[place] !== number || !firsts.has(place)) continue;
       const shares = softmax(logits(place - begin + 1)), probability = Math.max(...shares);

@@ -28,14 +28,14 @@ class Model {
     return new Model(about, new Tokenizer(vocabulary), await ort.InferenceSession.create(new Uint8Array(weights)));
   }
 
-  // [CLS] first [SEP], or [CLS] first [SEP] second [SEP]: what the model says of it, by the names of its outputs.
-  async run(first, second = null) {
+  // [CLS] first [SEP], or [CLS] first [SEP] second [SEP]: what the model says of it, by the names of its outputs. `marked`: the tokens of first that are of segment 1.
+  async run(first, second = null, marked = []) {
     const { cls, sep } = this.tokenizer.special;
     const ids = [cls, ...first, sep, ...(second ? [...second, sep] : [])];
     const tensor = (value) => new ort.Tensor('int64', BigInt64Array.from(ids, (id, i) => BigInt(value(id, i))), [1, ids.length]);
     this.tokens += ids.length;
     return this.session.run({
-      input_ids: tensor((id) => id), attention_mask: tensor(() => 1), token_type_ids: tensor((_, i) => Number(i >= first.length + 2)),
+      input_ids: tensor((id) => id), attention_mask: tensor(() => 1), token_type_ids: tensor((_, i) => Number(i >= first.length + 2 || Boolean(marked[i - 1]))),
     });
   }
 }
