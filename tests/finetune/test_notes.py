@@ -10,13 +10,13 @@ import pytest
 
 from albert.errors import UsageError
 from albert.finetune.job import encode_items
-from albert.finetune.notes import case_notes, cut_notes, room_for, with_capitals
+from albert.finetune.notes import case_notes, cut_notes
 from albert.finetune.preparation import prepare
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
 from albert.labelled.request import Opened
 from albert.optim import OptimizerSettings, warmup
-from albert.tasks.classification import Classification, TextExample
+from albert.tasks.classification import TextExample
 from albert.tasks.tagging import TagExample, Tagging
 from albert.tasks.task import Splits
 
@@ -51,46 +51,14 @@ def test_a_text_that_just_fits_is_not_cut(opened: MakeData, model_folder: Path) 
     assert cut_notes(task, [example], items, start) == []
 
 
-def test_nearly_all_texts_get_the_room_they_need_as_far_as_the_model_has_positions(
-    opened: MakeData, model_folder: Path, settings: MakeSettings
-) -> None:
-    start = Start.find(str(model_folder))
-    positions = start.config.max_position_embeddings
-    task = replace(opened().task, max_length=16)  # type: ignore[type-var]
-
-    def texts(words: int, count: int) -> list[TextExample]:
-        return [TextExample(" ".join(["cat"] * words), target=0)] * count
-
-    def tokens(words: int) -> int:
-        return len(start.tokenizer.encode(" ".join(["cat"] * words))) + 2
-
-    assert room_for(task, [*texts(20, 98), *texts(40, 2)], start) == tokens(20), "two of a hundred are cut"
-    assert room_for(task, [*texts(20, 90), *texts(40, 10)], start) == tokens(40)
-    assert room_for(task, texts(5_000, 3), start) == positions
-    assert room_for(task, [], start) == 0
-    data = replace(opened(), splits=Splits([*texts(5_000, 8), TextExample("ship", target=1)], {"dev": texts(3, 4)}))
-    assert prepare(data, str(model_folder), settings()).task.max_length == positions, "by the rule by size"
-    assert prepare(data, str(model_folder), settings(data__max_length=24)).task.max_length == 24, "as asked for"
-
-
-def test_a_lower_cased_model_is_shown_which_words_have_capitals(model_folder: Path) -> None:
+def test_it_is_said_how_a_lower_cased_model_learns_of_capitals(model_folder: Path) -> None:
     start = Start.find(str(model_folder))
     task = Tagging(("O", "B-PER"))
     without, with_case = [TagExample(("peter", "sat"), (1, 0))], [TagExample(("Peter", "sat"), (1, 0))]
-    assert with_capitals(task, with_case, start, wanted=None).capitals  # type: ignore[attr-defined]
-    assert (
-        with_capitals(task, without, start, wanted=None) == with_capitals(task, with_case, start, wanted=False) == task
-    )
     (note,) = case_notes(replace(task, capitals=True), with_case, start)
     assert note.startswith("50% of the words have capitals, which the model's lower-cased vocabulary loses: they are")
     assert case_notes(task, with_case, start)[0].startswith("warning: 50% of the words have capitals")
     assert case_notes(task, without, start) == []
-    one_segment = replace(start, config=start.config.with_settings({"type_vocab_size": 1}))
-    assert not with_capitals(task, with_case, one_segment, wanted=None).capitals  # type: ignore[attr-defined]
-    with pytest.raises(UsageError, match="is for tags and models with two segments; the model has 1 segment"):
-        with_capitals(task, with_case, one_segment, wanted=True)
-    with pytest.raises(UsageError, match="this is classification"):
-        with_capitals(Classification(("a", "b")), with_case, start, wanted=True)
 
 
 def test_a_warm_up_that_does_not_end_is_refused_or_fitted_and_late_evaluations_are_fitted(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert.tasks.windows import Passage, Sizes, Span, best_context, cut_windows, window_spans
+from albert.tasks.windows import Passage, Sizes, Span, best_context, cut_windows, even_spans, window_spans
 from albert.tokenizer import Tokenizer
 
 SIZES = Sizes(max_length=384, max_question=64, stride=128, max_answer=30)
@@ -154,3 +154,13 @@ def test_tokens_give_back_real_answers_unless_they_begin_or_end_inside_a_piece(
                     assert answer_text.strip() in text[begin:end]
                     assert not any(c.isspace() for c in text[begin:start] + text[start + len(answer_text) : end])
     assert (seen, same) == (answers, exact)
+
+
+@pytest.mark.parametrize(("length", "room"), [(0, 5), (1, 5), (5, 5), (6, 5), (130, 126), (1_000, 126)])
+def test_even_windows_cover_all_in_order_and_differ_by_a_token(length: int, room: int) -> None:
+    spans = even_spans(length, room=room)
+    assert [token for span in spans for token in range(*span)] == list(range(length))
+    sizes = [end - start for start, end in spans]
+    assert max(sizes) <= room
+    assert max(sizes) - min(sizes) <= 1
+    assert len(spans) == max(1, -(-length // room))

@@ -59,7 +59,7 @@ def encode_items(task: AnyTask, examples: Iterable[Example], tokenizer: Tokenize
         if task.apart:
             items += [[feature] for feature in features]
         else:
-            items.append(features)
+            items.append(task.learnt(features))
     if not items:
         raise DataError("there is nothing to train on: the training set is empty")
     return Items(items, count)

@@ -5,29 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from albert.errors import UsageError
 from albert.finetune.job import Items
 from albert.finetune.start import Start
 from albert.tasks.tagging import Tagging, has_capital
 from albert.tasks.task import AnyTask, Example
 
 UNCUT = 2**31  # tokens: more than any text has
-LOOKED_AT = 1_000  # texts whose lengths decide how much room all get
-WHOLE = 0.95  # of them are read whole, if the model has the positions
-
-
-def room_for(task: AnyTask, examples: Sequence[Example], start: Start) -> int:
-    """Return the tokens that nearly all training texts need, as far as the model has positions.
-
-    There is no padding, so room that short texts don't need costs nothing. Windows need none.
-    """
-    positions = start.config.max_position_embeddings
-    if task.apart or task.max_length >= positions:
-        return 0
-    roomy: AnyTask = replace(task, max_length=positions)  # type: ignore[type-var]
-    some = examples[:: -(-len(examples) // LOOKED_AT)] if examples else []
-    sizes = sorted(max(len(f.token_ids) for f in roomy.encode(example, start.tokenizer)) for example in some)
-    return sizes[min(len(sizes) - 1, int(WHOLE * len(sizes)))] if sizes else 0
 
 
 def cut_notes(task: AnyTask, examples: Sequence[Example], items: Items, start: Start) -> list[str]:
@@ -37,6 +20,10 @@ def cut_notes(task: AnyTask, examples: Sequence[Example], items: Items, start: S
     """
     if task.apart:
         return []
+    if items.sequences > len(examples) and getattr(task, "long", "first") == "mean":
+        parts = f"{items.sequences:,} windows of at most {task.max_length} tokens"
+        how = "a text is decided by the mean over its windows (tune.long=first: by its first one)"
+        return [f"{len(examples):,} training texts are read in {parts}: {how}"]
     whole: AnyTask = replace(task, max_length=UNCUT)  # type: ignore[type-var]
     cut = read = there = 0
     for example, item in zip(examples, items.items, strict=True):
@@ -54,22 +41,6 @@ def cut_notes(task: AnyTask, examples: Sequence[Example], items: Items, start: S
         f"{cut:,} of {len(examples):,} training texts are longer than {task.max_length} tokens and are cut: "
         f"{1 - read / there:.0%} of their tokens are not read{advice if positions > task.max_length else ''}"
     ]
-
-
-def with_capitals(task: AnyTask, examples: Sequence[Example], start: Start, *, wanted: bool | None) -> AnyTask:
-    """Let a tagger see capitals that its vocabulary loses: names are told by them."""
-    possible = isinstance(task, Tagging) and start.config.type_vocab_size > 1
-    if wanted and not possible:
-        why = (
-            f"the model has {start.config.type_vocab_size} segment"
-            if isinstance(task, Tagging)
-            else f"this is {task.kind}"
-        )
-        raise UsageError(f"tune.capitals=true: is for tags and models with two segments; {why}")
-    if wanted is None:
-        lost = possible and start.tokenizer.normalisation.lower_case
-        wanted = lost and any(has_capital(word) for example in examples for word in getattr(example, "words", ()))
-    return replace(task, capitals=True) if wanted else task  # type: ignore[type-var]
 
 
 def case_notes(task: AnyTask, examples: Sequence[Example], start: Start) -> list[str]:

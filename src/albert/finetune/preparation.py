@@ -9,8 +9,9 @@ from typing import Any
 
 from albert.errors import DataError, UsageError
 from albert.finetune.job import Items, encode_items
-from albert.finetune.notes import case_notes, cut_notes, room_for, with_capitals
-from albert.finetune.rules import followed, resolve, resolve_length, table_row
+from albert.finetune.notes import case_notes, cut_notes
+from albert.finetune.reading import reading
+from albert.finetune.rules import resolve, table_row
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
 from albert.finetune.words import WordBaseline
@@ -74,15 +75,11 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
         raise DataError("there are no dev examples to choose the best model by: give --dev, or more rows")
     start = Start.find(model)
     row = table_row(name, opened.task, model=model)
-    length = resolve_length(settings, opened.task, start.config, row=row)
-    if settings.data.max_length is None and followed(settings, row, start.config) is None:
-        length = max(length, room_for(opened.task, splits.train, start))
-    task: AnyTask = replace(opened.task, max_length=length)  # type: ignore[type-var]
+    task = reading(opened.task, splits.train, start, settings, row=row)
     if settings.tune.early_exit:
         if task.head != "classifier":
             raise UsageError(f"tune.early_exit=true: is for classification and regression, this is {task.kind}")
         task = replace(task, early_exit=True)  # type: ignore[type-var]
-    task = with_capitals(task, splits.train, start, wanted=settings.tune.capitals)
     items = encode_items(task, splits.train, start.tokenizer)
     deciding = next(iter(dev.values()))
     resolved = resolve(

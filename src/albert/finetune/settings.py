@@ -8,6 +8,7 @@ from pydantic import Field
 
 from albert.optim import OptimizerSettings
 from albert.settings import Section
+from albert.tasks.classification import LongRule
 from albert.train.settings import TrainSettings
 
 Freeze = Literal["none", "embeddings", "backbone", "encoder"]
@@ -37,9 +38,8 @@ class TuneSettings(Section):
     dropout: Probability | None = None  # of the encoder; None: by the rule
     classifier_dropout: Probability | None = None
     pooler: Literal["kept", "new"] | None = None  # that of sentence order, or a new one; None: by the rule
-    capitals: bool | None = (
-        None  # of tags: show a lower-cased model which words have capitals; None: where there are any
-    )
+    long: LongRule | None = None  # of texts to classify: cut, or learnt in windows; None: by the rule
+    capitals: bool | None = None  # of tags: show a lower-cased model where capitals are; None: if there are any
     early_exit: bool = False  # train the head on every layer, so that texts may leave early (predict --exit)
     start: Literal["trained", "random"] = "trained"  # random: the model's shape and tokenizer with new weights
 

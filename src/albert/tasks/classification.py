@@ -2,7 +2,8 @@
 
 All three stand on the pooled [CLS]. Classification is a softmax over labels, optionally with class weights;
 multi-label is an independent yes or no per label; regression is one number with squared error (STS-B), of targets that
-may be centred and scaled.
+may be centred and scaled. A long text that is read in windows is decided by the mean of their logits, weighed by their
+tokens, and trained so: its windows share one loss.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from albert.batch import MICRO_TOKENS
 from albert.errors import ModelError
 from albert.model import Albert, Packed
 from albert.model.config import AlbertConfig
@@ -30,7 +32,7 @@ from albert.tasks.dev_view import DevView
 from albert.tasks.scores import SCORES, multi_label_scores, regression_scores
 from albert.tasks.task import Example, Feature, PredictionT, Record, Task, join_segments, truncate_pair
 from albert.tasks.text_views import ClassView, LabelsView, NumberView
-from albert.tasks.windows import window_spans
+from albert.tasks.windows import even_spans
 from albert.tokenizer import Tokenizer
 
 LongRule = Literal["first", "mean"]  # a text that is too long: its first window, or the mean over all; pairs are cut
@@ -47,9 +49,10 @@ class TextExample(Example):
 
 @dataclass(frozen=True)
 class TextFeature(Feature):
-    """A sequence with its target."""
+    """A sequence with the target of its text."""
 
     target: int | float | tuple[int, ...] | None
+    goes_on: bool = False  # a further window of the text before it
 
 
 class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
@@ -70,30 +73,31 @@ class _OnPooled(Task[TextExample, TextFeature, PredictionT]):
         first = tokenizer.encode(example.text)
         if example.pair is None:
             room = self.max_length - 2
-            spans = window_spans(len(first), room=room, stride=room, overlap=0)[: None if self.long == "mean" else 1]
-            return [
-                TextFeature(
-                    *join_segments(tokenizer, first[span.start : span.end]),
-                    example.target,
-                    unread=0 if self.long == "mean" else max(0, len(first) - room),
-                )
-                for span in spans
-            ]
+            if self.long == "first":
+                unread = max(0, len(first) - room)
+                return [TextFeature(*join_segments(tokenizer, first[:room]), example.target, unread=unread)]
+            spans = even_spans(len(first), room=room)
+            windows = [join_segments(tokenizer, first[start:end]) for start, end in spans]
+            return [TextFeature(*window, example.target, i > 0) for i, window in enumerate(windows)]
         second = tokenizer.encode(example.pair)
         pair = truncate_pair(first, second, room=self.max_length - 3)
         unread = len(first) + len(second) - len(pair[0]) - len(pair[1])
         return [TextFeature(*join_segments(tokenizer, *pair), example.target, unread=unread)]
 
+    def learnt(self, features: list[TextFeature]) -> list[TextFeature]:
+        return features[: max(1, MICRO_TOKENS // self.max_length)]  # they share one loss, so one pass
+
     def loss(
         self, model: Albert, packed: Packed, encoded: Encoded, *, features: Sequence[TextFeature], count: float
     ) -> Tensor:
-        targets = [feature.target for feature in features]
+        targets = targets_of(features)
         if not self.early_exit:
-            return self._loss(model.heads["classifier"](encoded.pooled), targets, count=count)
+            return self._loss(mean_logits(model.heads["classifier"](encoded.pooled), features), targets, count=count)
         # the one head on every layer, weighed by depth (PABEE): the last counts most, the first still learns
         weights = range(1, len(encoded.layers) + 1)
         pooled = [model.encoder.pool(states, packed) for states in encoded.layers]
-        losses = [self._loss(model.heads["classifier"](own), targets, count=count) for own in pooled]
+        logits = [mean_logits(model.heads["classifier"](own), features) for own in pooled]
+        losses = [self._loss(own, targets, count=count) for own in logits]
         return torch.stack([weight * loss for weight, loss in zip(weights, losses, strict=True)]).sum() / sum(weights)
 
     def asked(self, text: str | Texts, pair: str | Texts | None = None) -> tuple[list[TextExample], bool]:
@@ -148,9 +152,10 @@ class Classification(_OnPooled[Label]):
         return config.with_settings({"labels": self.labels, "problem_type": "single_label_classification"})
 
     def count(self, features: Sequence[TextFeature]) -> float:
+        targets = targets_of(features)
         if self.class_weights is None:
-            return float(len(features))
-        return float(sum(self.class_weights[feature.target] for feature in features))  # type: ignore[index, misc]
+            return float(len(targets))
+        return float(sum(self.class_weights[target] for target in targets))  # type: ignore[index, misc]
 
     def _loss(self, logits: Tensor, targets: Sequence[Any], *, count: float) -> Tensor:
         labels = torch.tensor(targets, device=logits.device)
@@ -161,7 +166,7 @@ class Classification(_OnPooled[Label]):
         return (weights * each).sum() / count
 
     def decide(self, example: TextExample, features: Sequence[TextFeature], outputs: Sequence[Any]) -> Label:
-        probabilities = mean_of_windows(softmax(np.stack(outputs)), features)
+        probabilities = softmax(mean_of_windows(np.stack(outputs), features))
         return Label(
             self.labels[int(probabilities.argmax())], dict(zip(self.labels, probabilities.tolist(), strict=True))
         )
@@ -213,13 +218,14 @@ class MultiLabel(_OnPooled[Labels]):
         return config.with_settings({"labels": self.labels, "problem_type": "multi_label_classification"})
 
     def count(self, features: Sequence[TextFeature]) -> float:
-        return float(len(features) * len(self.labels))
+        return float(len(targets_of(features)) * len(self.labels))
 
     def _loss(self, logits: Tensor, targets: Sequence[Any], *, count: float) -> Tensor:
         return binary_cross_entropy(logits, torch.from_numpy(self._rows(targets)).to(logits.device), count=count)
 
     def decide(self, example: TextExample, features: Sequence[TextFeature], outputs: Sequence[Any]) -> Labels:
-        probabilities = mean_of_windows(1 / (1 + np.exp(-np.stack(outputs).astype(np.float64))), features)
+        logits = mean_of_windows(np.stack(outputs), features)
+        probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
         named = dict(zip(self.labels, probabilities.tolist(), strict=True))
         return Labels(tuple(label for label, p in named.items() if p >= self.threshold), named)
 
@@ -280,7 +286,7 @@ class Regression(_OnPooled[Number]):
         return config.with_settings({"labels": ("value",), "problem_type": "regression"})
 
     def count(self, features: Sequence[TextFeature]) -> float:
-        return float(len(features))
+        return float(len(targets_of(features)))
 
     def _loss(self, logits: Tensor, targets: Sequence[Any], *, count: float) -> Tensor:
         scaled = [(target - self.centre) / self.scale for target in targets]
@@ -310,8 +316,25 @@ class Regression(_OnPooled[Number]):
         return super().remembered() | ({} if plain else {"centre": self.centre, "scale": self.scale})
 
 
+def targets_of(features: Sequence[TextFeature]) -> list[int | float | tuple[int, ...] | None]:
+    """Return the target of each text."""
+    return [feature.target for feature in features if not feature.goes_on]
+
+
+def mean_logits(logits: Tensor, features: Sequence[TextFeature]) -> Tensor:
+    """Return the logits of texts from those of their windows, as `mean_of_windows` does for one text."""
+    first = torch.tensor([not feature.goes_on for feature in features])
+    if first.all():
+        return logits
+    text = (first.cumsum(0) - 1).to(logits.device)
+    sizes = torch.tensor([float(len(feature.token_ids)) for feature in features], device=logits.device)
+    whole = sizes.new_zeros(int(first.sum())).index_add(0, text, sizes)
+    share = (sizes / whole.index_select(0, text)).unsqueeze(-1)
+    return logits.new_zeros(len(whole), logits.shape[-1]).index_add(0, text, (logits * share).to(logits.dtype))
+
+
 def mean_of_windows(rows: np.ndarray, features: Sequence[Feature]) -> np.ndarray:
-    """Return the mean of what was decided about the windows of a text, [windows, …], by their tokens."""
+    """Return the mean of the logits of a text's windows, [windows, …], weighed by their tokens."""
     if len(rows) == 1:
         one: np.ndarray = rows[0]
         return one

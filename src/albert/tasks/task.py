@@ -92,6 +92,10 @@ class Task(ABC, Generic[ExampleT, FeatureT, PredictionT]):
     def encode(self, example: ExampleT, tokenizer: Tokenizer) -> list[FeatureT]:
         """Turn an example into sequences, at least one."""
 
+    def learnt(self, features: list[FeatureT]) -> list[FeatureT]:
+        """Return those of an example's sequences that training takes: all, or as many as fit one pass."""
+        return features
+
     @abstractmethod
     def count(self, features: Sequence[FeatureT]) -> float:
         """Count the predictions that the loss is a mean over; the loop adds them up over the global batch."""

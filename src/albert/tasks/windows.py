@@ -111,6 +111,12 @@ def cut_windows(
     return windows
 
 
+def even_spans(length: int, *, room: int) -> list[Span]:
+    """Cut `length` tokens into as few windows as there is room for, as long as one another to a token."""
+    count = max(1, -(-length // room))
+    return [Span(i * length // count, (i + 1) * length // count) for i in range(count)]
+
+
 def window_spans(length: int, *, room: int, stride: int, overlap: int) -> list[Span]:
     """Cover `length` tokens with windows of `room`.
 

@@ -3,7 +3,7 @@
 // as Python counts them.
 
 import { SPACE } from './tokenizer.js';
-import { bestContext, truncatePair, windowSpans } from './windows.js';
+import { bestContext, evenSpans, truncatePair, windowSpans } from './windows.js';
 
 const MASK = '[MASK]';
 const WORD = new RegExp(`[\\p{L}\\p{N}_][\\p{L}\\p{N}_\\p{M}\\u200c\\u200d]*|[^\\p{L}\\p{N}_${SPACE}]`, 'gu');
@@ -37,19 +37,21 @@ function inTurn(model, ids, cut) {
 async function predict(model, { inputs }) {
   const [text, pair] = [inputs].flat(), { tokenizer, about } = model;
   refuseEmpty(text, pair ?? '');
-  let sequences = inTurn(model, tokenizer.encode(text), about.long === 'first').map((ids) => [ids]);
+  const read = tokenizer.encode(text);
+  let sequences = (about.long === 'first' ? inTurn(model, read, true) : evenSpans(read.length, about.max_input_length - 2).map(([start, end]) => read.slice(start, end))).map((ids) => [ids]);
   if (pair !== undefined) {
     const whole = [tokenizer.encode(text), tokenizer.encode(pair)];
     sequences = [truncatePair(...whole, about.max_input_length - 3)];
     model.cut = sequences[0].flat().length < whole.flat().length;
   }
-  const scores = new Array(about.labels.length).fill(0);
+  const mean = new Array(about.labels.length).fill(0);
   const size = (sequence) => sequence.flat().length + sequence.length + 1;
   const tokens = sequences.reduce((sum, sequence) => sum + size(sequence), 0);
   for (const sequence of sequences) {
     const { logits } = await model.run(...sequence);
-    DECISIONS[about.task](logits.data).forEach((score, i) => { scores[i] += (score * size(sequence)) / tokens; });
+    logits.data.forEach((logit, i) => { mean[i] += (logit * size(sequence)) / tokens; });
   }
+  const scores = DECISIONS[about.task](mean);
   if (about.task === 'regression') return [{ label: 'value', score: scores[0] * about.scale + about.centre }];
   return about.labels.map((label, i) => ({ label, score: scores[i] })).sort((one, other) => other.score - one.score);
 }

@@ -1,6 +1,12 @@
 // Texts that are too long for one sequence: where they are cut (src/albert/tasks/windows.py and task.py).
 
-// Windows of `room` tokens over `length` of them, as [start, end].
+// As few windows over `length` tokens as there is room for, as long as one another to a token, as [start, end].
+export function evenSpans(length, room) {
+  const windows = Math.max(1, Math.ceil(length / room));
+  return Array.from({ length: windows }, (_, i) => [Math.floor((i * length) / windows), Math.floor(((i + 1) * length) / windows)]);
+}
+
+// Windows of `room` tokens, `stride` apart.
 export function windowSpans(length, { room, stride, overlap }) {
   const step = Math.min(stride, Math.max(room - overlap, Math.floor((room + 1) / 2)));
   const spans = [[0, Math.min(room, length)]];
