@@ -90,6 +90,8 @@ def test_a_model_that_learnt_windows_decides_by_them(
     assert [one.label for one in model.classify(texts)] == [long_texts.task.labels[0], long_texts.task.labels[1]]  # type: ignore[attr-defined]
     assert model.task is not None
     assert model.task.long == "mean"  # type: ignore[attr-defined]
+    card = (tmp_path / "run" / "model" / "README.md").read_text()
+    assert "read in windows of 16 tokens, and the mean of their logits decides" in card
 
 
 def test_a_lower_cased_model_is_shown_which_words_have_capitals(model_folder: Path) -> None:

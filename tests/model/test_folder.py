@@ -257,3 +257,9 @@ def test_info_tells_of_folders_and_presets(tmp_path: Path) -> None:
     assert facts["heads"] == ["mlm"]
     assert facts["bytes"]["on_disk"] == (tmp_path / "m/model.safetensors").stat().st_size
     assert describe(inspect("xxlarge"), batch=1, length=512)["parameters"]["total"] == 223_158_450
+
+
+def test_a_shipped_name_is_a_model_too_and_a_wrong_one_is_named() -> None:
+    assert load_model("tiny-en").model.config.hidden_size == 256
+    with pytest.raises(ModelError, match="tiny-enn: no such model folder; did you mean 'tiny-en'"):
+        load_model("tiny-enn")

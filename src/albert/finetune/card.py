@@ -50,6 +50,11 @@ def model_card(
     lines.append(_use(task))
     if getattr(task, "capitals", False):
         lines.append("Words with capitals are of segment 1: other programs must give them so (`token_type_ids`).\n")
+    if getattr(task, "long", "first") == "mean":
+        lines.append(
+            f"Longer texts are read in windows of {task.max_length} tokens, and the mean of their logits decides; "
+            "transformers' pipeline reads the first window alone.\n"
+        )
     lines += [
         f"- started from: {prepared.model} (weights sha256 {prepared.start.fingerprint})",
         f"- data: {prepared.items.examples:,} training examples, fingerprint {prepared.data}",

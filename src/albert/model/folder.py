@@ -21,7 +21,7 @@ from albert.errors import ModelError, UsageError
 from albert.files import atomic_folder, read_json, write_json
 from albert.model.albert import HEADS, Albert, initialise
 from albert.model.config import OURS, AlbertConfig, from_json, to_json
-from albert.model.locate import model_in
+from albert.model.locate import locate
 from albert.model.tensor_file import read_header, read_tensors, write_tensors
 from albert.model.weights import BACKBONE, Entry, expand, is_ignored
 from albert.tokenizer import Tokenizer
@@ -91,11 +91,11 @@ def load_model(
     config: AlbertConfig | None = None,
     fresh: Sequence[str] = (),
 ) -> Loaded:
-    """Read a model, of a model folder or a run's; `heads` defaults to those it has. New heads are drawn with `seed`.
+    """Read a model (see locate.py); `heads` defaults to those it has. New heads are drawn with `seed`.
 
     `config` is used in place of the folder's (other labels, other dropout); heads in `fresh` are new in any case.
     """
-    folder = model_in(Path(folder)) or Path(folder)
+    folder = locate(folder)
     values = read_json(folder / "config.json", limit=CONFIG_LIMIT)
     if config is None:
         config = from_json(values, source=folder / "config.json")
