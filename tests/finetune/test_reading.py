@@ -69,6 +69,8 @@ def test_a_small_model_reads_long_texts_in_windows(
     assert {feature.target for item in prepared.items.items for feature in item} == {0, 1}  # type: ignore[attr-defined]
     (note,) = [note for note in prepared.notes if "windows" in note]
     assert note.startswith(f"16 training texts are read in {16 * len(windows)} windows of at most 16 tokens: a text")
+    asked = prepare(long_texts, str(model_folder), settings(tune__long="mean"))
+    assert (asked.task, asked.items) == (prepared.task, prepared.items), "what the rule says may be asked for"
     pairs = [replace(one, pair="a bird") for one in long_texts.splits.train]
     start = prepared.start
     assert reading(long_texts.task, pairs, start, settings(), row=None).long == "first"  # type: ignore[attr-defined]
