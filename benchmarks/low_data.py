@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from tuning_runs import MADE, Cell, Job, recording, run_jobs
+from tuning_runs import MADE, Cell, Job, finished_runs, recording, run_jobs
 
 from albert.finetune.rules import epochs_for
 
@@ -30,6 +30,9 @@ def main() -> None:
     parser.add_argument("--model", default="tiny-en")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument(
+        "--finished", action="store_true", help="the table of the runs that are done, and no further ones"
+    )
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     wanted = [
@@ -39,7 +42,10 @@ def main() -> None:
         for size in SIZES
         for start in STARTS
     ]
-    runs = run_jobs(wanted, arguments.work, processes=arguments.processes)
+    if arguments.finished:
+        runs = finished_runs(wanted, arguments.work)
+    else:
+        runs = run_jobs(wanted, arguments.work, processes=arguments.processes)
     rows = table(runs, arguments.model)
     recording.print_table(rows)
     if arguments.record:
