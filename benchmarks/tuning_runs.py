@@ -178,7 +178,7 @@ def run_jobs(jobs: Iterable[Job], work: Path, *, processes: int) -> list[dict[st
 
 def finished_runs(jobs: Iterable[Job], work: Path) -> list[dict[str, Any]]:
     """Return what those jobs gave that are done."""
-    return [json.loads(done.read_text()) for job in jobs if (done := work / job.folder / "job.json").exists()]
+    return [job.run(work) for job in jobs if (work / job.folder / "job.json").exists()]
 
 
 def _watch_parent() -> None:

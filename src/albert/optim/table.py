@@ -32,7 +32,7 @@ def _lamb(groups: list[Group], lr: float) -> torch.optim.Optimizer:
 
 
 def _adamw(groups: list[Group], lr: float) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.999), eps=1e-6, fused=True)  # a third of the time on a CPU
+    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.999), eps=1e-6, fused=True)
 
 
 # Each rate was found with batches of 8 to 32 sequences, 256 wide, 600 to 6,400 steps (docs/lab_log.md).

@@ -38,7 +38,9 @@ async function predict(model, { inputs }) {
   const [text, pair] = [inputs].flat(), { tokenizer, about } = model;
   refuseEmpty(text, pair ?? '');
   const read = tokenizer.encode(text);
-  let sequences = (about.long === 'first' ? inTurn(model, read, true) : evenSpans(read.length, about.max_input_length - 2).map(([start, end]) => read.slice(start, end))).map((ids) => [ids]);
+  const spans = evenSpans(read.length, about.max_input_length - 2);
+  const windows = about.long === 'first' ? inTurn(model, read, true) : spans.map(([start, end]) => read.slice(start, end));
+  let sequences = windows.map((ids) => [ids]);
   if (pair !== undefined) {
     const whole = [tokenizer.encode(text), tokenizer.encode(pair)];
     sequences = [truncatePair(...whole, about.max_input_length - 3)];
