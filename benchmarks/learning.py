@@ -3,7 +3,8 @@
 The trained start is tuned by the rule's rate, new weights by `--random-lr`: each by its own best of the search
 (benchmarks/search_rule.py, `--start trained` and `--start random`), for the same number of epochs, with three seeds,
 and scored once, at the end of each run. The search holds its dev rows out of training files: what is reported chose
-nothing. Two processes of one thread each take the runs; run again to resume. The last row is the baseline: the best
+nothing. Two processes of one thread each take the runs; run again to resume, also on another machine from what was
+recorded (`--finished --record` records the runs that are done). The last row is the baseline: the best
 decision that reads no text (majority class, mean, no answer).
 """
 
@@ -15,12 +16,18 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from tuning_runs import MADE, Cell, Job, recording, run_jobs
+from tuning_runs import MADE, Cell, Job, carry_over, finished_runs, recording, run_jobs
 
 MODEL = "tiny-en"
 STARTS = {"trained": MODEL, "random": "same shape, new weights", "words": "bag of words"}
 BASELINE = "baseline"
 CELLS = (
+    Cell("SST-2", "glue/SST-2"),
+    Cell("STS-B", "glue/STS-B", epochs=10),
+    Cell("MNLI", "nli/mnli.subset-train.jsonl", task="mnli", dev="nli/mnli.dev-matched.jsonl"),
+    Cell("QNLI", f"{MADE}qnli-train.jsonl", dev=f"{MADE}qnli-dev.jsonl"),
+    Cell("MRPC", "glue/MRPC", epochs=10),
+    Cell("RTE", "glue/RTE", epochs=10),
     Cell(
         "SQuAD 1.1",
         "squad/train-subset-v1.1.json",
@@ -29,12 +36,6 @@ CELLS = (
         seeds=1,
         reading={"limit_dev": 2_000, "max_length": 192},
     ),
-    Cell("SST-2", "glue/SST-2"),
-    Cell("STS-B", "glue/STS-B", epochs=10),
-    Cell("MNLI", "nli/mnli.subset-train.jsonl", task="mnli", dev="nli/mnli.dev-matched.jsonl"),
-    Cell("QNLI", f"{MADE}qnli-train.jsonl", dev=f"{MADE}qnli-dev.jsonl"),
-    Cell("MRPC", "glue/MRPC", epochs=10),
-    Cell("RTE", "glue/RTE", epochs=10),
 )
 
 
@@ -44,9 +45,17 @@ def main() -> None:
     parser.add_argument("--model", default=MODEL, help="the pre-trained start")
     parser.add_argument("--random-lr", type=float, default=3e-4, help="the rate of new weights")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument(
+        "--finished", action="store_true", help="the table of the runs that are done, and no further ones"
+    )
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
-    runs = run_jobs(jobs(arguments.model, arguments.random_lr), arguments.work, processes=arguments.processes)
+    wanted = jobs(arguments.model, arguments.random_lr)
+    carry_over(wanted, arguments.work, "learning")
+    if arguments.finished:
+        runs = finished_runs(wanted, arguments.work)
+    else:
+        runs = run_jobs(wanted, arguments.work, processes=arguments.processes)
     minutes = sum(run["seconds"] for run in runs) / 60 / arguments.processes
     rows = table(runs, arguments.model)
     recording.print_table(rows)

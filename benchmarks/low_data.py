@@ -2,7 +2,7 @@
 
 100 to 10,000 rows of SST-2 and of a topic task (which of 44 articles a question is about, from SQuAD), tuned by the
 rule from `tiny-en`, from new weights of its shape, and by a bag of words. Three seeds, each with rows of its own; run
-again to resume.
+again to resume, also on another machine from what was recorded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from tuning_runs import MADE, Cell, Job, finished_runs, recording, run_jobs
+from tuning_runs import MADE, Cell, Job, carry_over, finished_runs, recording, run_jobs
 
 from albert.finetune.rules import epochs_for
 
@@ -42,6 +42,7 @@ def main() -> None:
         for size in SIZES
         for start in STARTS
     ]
+    carry_over(wanted, arguments.work, "low-data")
     if arguments.finished:
         runs = finished_runs(wanted, arguments.work)
     else:

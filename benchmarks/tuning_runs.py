@@ -2,11 +2,13 @@
 
 Each run is scored at its end only: no score is the best of several. A run that diverges has the baseline's score: it is
 left out of no mean. A folder of runs is of one model and one precision: a job that finds another's result there refuses
-it. What a run needs beside the shipped data (QNLI's training pairs, topics) is made from SQuAD into the folder.
+it. A table of hours may be made on several machines: what is recorded of the same model and data is not run again
+(`carry_over`). What a run needs beside the shipped data (QNLI's training pairs, topics) is made from SQuAD into the folder.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -32,6 +34,7 @@ from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
 from albert.finetune.words import KEPT
 from albert.labelled.catalog import DataRequest, open_data
+from albert.model.config import to_json
 from albert.settings import check_settings
 from albert.tasks.bag_of_words import bag_of_words
 from albert.text.sentences import split_sentences
@@ -78,7 +81,11 @@ class Job:
 
     def identity(self) -> dict[str, Any]:
         """Return what the folder's name does not say: the model, and how its data are read."""
-        model = None if self.start == "words" else Start.find(self.model).fingerprint
+        model = None
+        if self.start != "words":
+            start = Start.find(self.model)
+            shape = json.dumps([to_json(start.config), start.tokenizer.fingerprint], sort_keys=True)
+            model = start.fingerprint if self.start == "trained" else hashlib.sha256(shape.encode()).hexdigest()
         return {"model": model, "precision": self.precision, "reading": dict(self.cell.reading)}
 
     def run(self, work: Path) -> dict[str, Any]:
@@ -107,8 +114,10 @@ class Job:
         opened = open_data(request)
         rows = next(iter(opened.splits.dev.values()))
         found = {
+            "folder": self.folder,
             "identity": identity,
             "commit": recording.commit(),
+            "cpu": recording.machine()["cpu"],
             "cell": self.cell.name,
             "start": self.start,
             "seed": self.seed,
@@ -179,6 +188,18 @@ def run_jobs(jobs: Iterable[Job], work: Path, *, processes: int) -> list[dict[st
 def finished_runs(jobs: Iterable[Job], work: Path) -> list[dict[str, Any]]:
     """Return what those jobs gave that are done."""
     return [job.run(work) for job in jobs if (work / job.folder / "job.json").exists()]
+
+
+def carry_over(jobs: Iterable[Job], work: Path, name: str) -> None:
+    """Put the runs of a recorded table into the folder of runs where they are of the same model and data."""
+    path = recording.ROOT / "benchmarks" / "results" / f"{name}.json"
+    runs = json.loads(path.read_text())["runs"] if path.exists() else []
+    recorded = {run["folder"]: run for run in runs if "folder" in run}
+    for job in jobs:
+        run, done = recorded.get(job.folder), work / job.folder / "job.json"
+        if run and not done.exists() and run["identity"] == job.identity():
+            done.parent.mkdir(parents=True, exist_ok=True)
+            write_json(done, run)
 
 
 def _watch_parent() -> None:
