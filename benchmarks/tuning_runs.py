@@ -3,7 +3,8 @@
 Each run is scored at its end only: no score is the best of several. A run that diverges has the baseline's score: it is
 left out of no mean. A folder of runs is of one model and one precision: a job that finds another's result there refuses
 it. A table of hours may be made on several machines: what is recorded of the same model and data is not run again
-(`carry_over`). What a run needs beside the shipped data (QNLI's training pairs, topics) is made from SQuAD into the folder.
+(`carry_over`). What a run needs beside the shipped data (QNLI's training pairs, topics) is made from SQuAD into the
+folder.
 """
 
 from __future__ import annotations
