@@ -59,6 +59,20 @@ def test_masked_words_of_the_tasks_texts_are_learnt_and_the_run_resumes(
     assert "has done all its steps" in again[-1]
 
 
+def test_a_file_with_a_text_per_line_is_one_text_and_it_is_said(
+    opened: MakeData, model_folder: Path, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    lines, divided = tmp_path / "lines.txt", tmp_path / "divided.txt"
+    lines.write_text("the cat sat\n" * 60)
+    divided.write_text("the cat sat\n\n" * 60)
+    settings = AdaptSettings(epochs=0.1)
+    adapt(opened(), str(model_folder), tmp_path / "run", settings=settings, more=[lines, divided], tell=told.append)
+    assert [line for line in told if "blank line" in line] == [
+        f"{lines}: one text of 60 lines: put a blank line between texts if each line is one"
+    ]
+
+
 def test_the_command_adapts_then_tunes_from_there(model_folder: Path, tmp_path: Path) -> None:
     data, out = tmp_path / "data.csv", tmp_path / "run"
     rows = [f"the {word} sat,{label}" for word, label in (("cat", "a"), ("ship", "b"), ("dog", "a"), ("rain", "b"))]

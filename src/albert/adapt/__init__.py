@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from albert.pretrain import pretrain
 from albert.pretrain.settings import PretrainSettings
 from albert.settings import read_settings
 from albert.tasks.task import Example
-from albert.text.documents import iter_documents
+from albert.text.documents import Document, iter_documents
 from albert.text.sentences import split_sentences
 from albert.tokenizer import Tokenizer
 from albert.train.loop import Progress
@@ -30,6 +31,7 @@ from albert.train.loop import Progress
 FIELDS = ("text", "pair", "negative", "passage", "question", "choices", "words")  # of examples: what is text in them
 LONGEST, BATCH = 128, 32
 FEWEST_STEPS = 20
+MANY_LINES = 50  # of a file without a blank line
 
 
 def adapt(
@@ -48,7 +50,9 @@ def adapt(
     if "mlm" not in start.heads:
         raise UsageError(f"{model}: has no masked-word head, as a tuned model has none: adapt a pre-trained one")
     folder = out.parent / f"{out.name}-adapted"
-    texts = _distinct([*example_texts(opened.splits.train), *(document.text for document in iter_documents(more))])
+    unlabelled = [*iter_documents(more)]
+    _warn_of_undivided(unlabelled, tell)
+    texts = _distinct([*example_texts(opened.splits.train), *(document.text for document in unlabelled)])
     store = _store(folder, texts, start.tokenizer)
     length = min(LONGEST, start.config.max_position_embeddings)
     per_step = BATCH * min(length, math.ceil(store.num_tokens / len(texts)) + 2)
@@ -78,6 +82,15 @@ def example_texts(examples: Iterable[Example]) -> Iterator[str]:
                 yield " ".join(value)
             elif value:
                 yield from value
+
+
+def _warn_of_undivided(documents: Sequence[Document], tell: Callable[[str], None]) -> None:
+    """Say which files are one text of many lines, as a file with a text per line is to this reader."""
+    found = Counter(document.source for document in documents)
+    for document in documents:
+        lines = document.text.count("\n") + 1
+        if found[document.source] == 1 and lines >= MANY_LINES:
+            tell(f"{document.source}: one text of {lines:,} lines: put a blank line between texts if each line is one")
 
 
 def _distinct(texts: Sequence[str]) -> list[str]:
