@@ -69,7 +69,7 @@ def test_a_file_with_a_text_per_line_is_one_text_and_it_is_said(
     settings = AdaptSettings(epochs=0.1)
     adapt(opened(), str(model_folder), tmp_path / "run", settings=settings, more=[lines, divided], tell=told.append)
     assert [line for line in told if "blank line" in line] == [
-        f"{lines}: one text of 60 lines: put a blank line between texts if each line is one"
+        f"{lines}: 60 lines are 1 text: if each line is one, put a blank line between them, or give .jsonl"
     ]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from albert.finetune.job import _micro_batches, batch_items, encode_items
 from albert.labelled.request import Opened
 from albert.tasks.choice import Choice, ChoiceExample
-from albert.tasks.classification import Classification
+from albert.tasks.classification import Classification, TextFeature
 from albert.tasks.span import QuestionExample, SpanTask
 from albert.tasks.task import Feature
 from albert.tokenizer import Tokenizer
@@ -47,3 +47,10 @@ def test_micro_batches_divide_between_items_only() -> None:
     items = [[Feature([0] * 3000, [0] * 3000)] * 2 for _ in range(6)]
     assert [len(batch) for batch in _micro_batches(items, size=None)] == [4, 4, 4]
     assert [len(batch) for batch in _micro_batches(items, size=5)] == [10, 2]
+
+
+def test_windows_of_long_texts_never_fill_a_micro_batch_with_more_tokens_than_fit() -> None:
+    window, more = (TextFeature([0] * 3000, [0] * 3000, 0, goes_on) for goes_on in (False, True))
+    texts = [[window, more]] * 6
+    assert [len(batch) for batch in _micro_batches(texts, size=5)] == [4, 4, 4]
+    assert [len(batch) for batch in _micro_batches(texts, size=1)] == [2] * 6

@@ -58,6 +58,9 @@ def test_it_is_said_how_a_lower_cased_model_learns_of_capitals(model_folder: Pat
     (note,) = case_notes(replace(task, capitals=True), with_case, start)
     assert note.startswith("50% of the words have capitals, which the model's lower-cased vocabulary loses: they are")
     assert case_notes(task, with_case, start)[0].startswith("warning: 50% of the words have capitals")
+    assert "tune.capitals=true" in case_notes(task, with_case, start)[0]
+    one_segment = replace(start, config=start.config.with_settings({"type_vocab_size": 1}))
+    assert "tune.capitals" not in case_notes(task, with_case, one_segment)[0], "it has nothing to mark them with"
     assert case_notes(task, without, start) == []
 
 

@@ -74,6 +74,11 @@ def test_a_small_model_reads_long_texts_in_windows(
     pairs = [replace(one, pair="a bird") for one in long_texts.splits.train]
     start = prepared.start
     assert reading(long_texts.task, pairs, start, settings(), row=None).long == "first"  # type: ignore[attr-defined]
+    as_asked, by_rule = (
+        reading(long_texts.task, pairs, start, settings(**given), row=None).max_length
+        for given in ({"tune__long": "mean"}, {})
+    )
+    assert as_asked == by_rule > 16, "pairs have no windows, so they have room"
     monkeypatch.setattr(reading_module, "PAPER_WIDTH", 1)
     wide = prepare(long_texts, str(model_folder), settings()).task
     assert wide.long == "first", "a model of the paper reads whole texts"  # type: ignore[attr-defined]

@@ -68,6 +68,9 @@ def test_an_absent_folder_is_not_taken_for_a_hub_id(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelError, match="from the hub, run this where there is no albert folder"):
         locate("albert/albert-base-v2")
+    monkeypatch.setattr(module, "_fetch", lambda name: pytest.fail(f"{name} was fetched"))
+    with pytest.raises(ModelError, match="no such model folder"):
+        locate(Path("run/model"))
 
 
 def test_a_hub_id_fetches_the_files_of_a_model_folder_and_no_others(

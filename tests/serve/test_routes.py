@@ -65,9 +65,19 @@ def test_a_model_that_reads_all_of_a_long_text_marks_it_only_when_it_is_cut(
     truth = albert.load(folder).classify(LONG).probabilities
     with serving({"pages": str(folder)}) as server:
         said = {cut: server.ask("POST", "/predict", {"inputs": LONG, "truncate": cut}) for cut in (None, True, False)}
+        raws = server.ask("POST", "/predict", {"inputs": LONG, "raw_scores": True})
+        a_bit = " ".join(LONG.split()[:14])  # longer than a window of 32 tokens, by less than another one
+        cut_a_bit = server.post("/predict", inputs=a_bit, truncate=True)
+        assert len(server.post("/predict", inputs=a_bit)) == 2
     assert {one["label"]: one["score"] for one in said[None].body} == pytest.approx(truth, abs=1e-5)
+    raw = np.exp([one["score"] for one in raws.body])
+    assert dict(zip((one["label"] for one in raws.body), raw / raw.sum(), strict=True)) == pytest.approx(
+        truth, abs=1e-5
+    )
     first = albert.load(folders["film"]).classify(LONG).probabilities
     assert {one["label"]: one["score"] for one in said[True].body} == pytest.approx(first, abs=1e-5)
+    first = albert.load(folders["film"]).classify(a_bit).probabilities
+    assert {one["label"]: one["score"] for one in cut_a_bit} == pytest.approx(first, abs=1e-5)
     assert [said[cut].headers.get("x-truncated") for cut in (None, True)] == ["0", "1"]
     assert said[False].status == 422
 

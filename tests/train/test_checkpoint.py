@@ -55,6 +55,17 @@ def test_weights_moments_and_state_come_back_bit_for_bit(name: str, tmp_path: Pa
         assert all(torch.equal(old[key], new[key]) for key in old)
 
 
+def test_a_fused_kernel_finds_its_count_of_steps_on_its_own_device() -> None:
+    with torch.device("meta"):
+        model = Albert(CONFIG, ("mlm",))
+    chosen = torch.optim.AdamW(model.parameters(), fused=False)
+    moments = {"encoder.embeddings.word.weight/step": torch.tensor(3.0)}
+    for fused, device in ((False, "cpu"), (True, "meta")):
+        chosen.param_groups[0]["fused"] = fused
+        module._restore_moments(model, chosen, moments)
+        assert chosen.state[model.get_parameter("encoder.embeddings.word.weight")]["step"].device.type == device
+
+
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
     model, optimizer = trained()
     for step in (1, 2, 30):

@@ -31,7 +31,7 @@ from albert.train.loop import Progress
 FIELDS = ("text", "pair", "negative", "passage", "question", "choices", "words")  # of examples: what is text in them
 LONGEST, BATCH = 128, 32
 FEWEST_STEPS = 20
-MANY_LINES = 50  # of a file without a blank line
+MANY_LINES = 50  # of a text, on average
 
 
 def adapt(
@@ -85,12 +85,17 @@ def example_texts(examples: Iterable[Example]) -> Iterator[str]:
 
 
 def _warn_of_undivided(documents: Sequence[Document], tell: Callable[[str], None]) -> None:
-    """Say which files are one text of many lines, as a file with a text per line is to this reader."""
-    found = Counter(document.source for document in documents)
+    """Say which files have texts of many lines, as a file with a text per line has to this reader."""
+    found, lines = Counter[Path](), Counter[Path]()
     for document in documents:
-        lines = document.text.count("\n") + 1
-        if found[document.source] == 1 and lines >= MANY_LINES:
-            tell(f"{document.source}: one text of {lines:,} lines: put a blank line between texts if each line is one")
+        if {".jsonl", ".parquet"}.isdisjoint(document.source.suffixes):
+            found[document.source] += 1
+            lines[document.source] += document.text.count("\n") + 1
+    for path, texts in found.items():
+        if lines[path] >= MANY_LINES * texts:
+            are = "1 text" if texts == 1 else f"{texts:,} texts"
+            how = "if each line is one, put a blank line between them, or give .jsonl"
+            tell(f"{path}: {lines[path]:,} lines are {are}: {how}")
 
 
 def _distinct(texts: Sequence[str]) -> list[str]:

@@ -53,7 +53,7 @@ def model_card(
     if getattr(task, "long", "first") == "mean":
         lines.append(
             f"Longer texts are read in windows of {task.max_length} tokens, and the mean of their logits decides; "
-            "transformers' pipeline reads the first window alone.\n"
+            f"transformers' pipeline reads their first {task.max_length} tokens alone.\n"
         )
     lines += [
         f"- started from: {prepared.model} (weights sha256 {prepared.start.fingerprint})",

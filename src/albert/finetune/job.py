@@ -136,12 +136,17 @@ class FinetuneJob:
 
 
 def _micro_batches(items: Sequence[list[Feature]], *, size: int | None) -> Iterator[list[Feature]]:
-    """Divide a process's items: `size` at once, or as many as fit the tokens; an item is never divided."""
+    """Divide a process's items: `size` at once, or as many as fit the tokens; an item is never divided.
+
+    A text in windows may have thousands of tokens, so these are bounded also where `size` is given.
+    """
     batch: list[Feature] = []
     held = filled = 0
     for item in items:
         tokens = _tokens(item)
-        full = held == size if size is not None else filled + tokens > MICRO_TOKENS
+        over = filled + tokens > MICRO_TOKENS
+        windows = any(getattr(feature, "goes_on", False) for feature in item)
+        full = over if size is None else held == size or (over and windows)
         if batch and full:
             yield batch
             batch, held, filled = [], 0, 0

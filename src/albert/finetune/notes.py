@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from albert.batch import MICRO_TOKENS
 from albert.finetune.job import Items
 from albert.finetune.start import Start
 from albert.tasks.tagging import Tagging, has_capital
@@ -23,7 +24,10 @@ def cut_notes(task: AnyTask, examples: Sequence[Example], items: Items, start: S
     if items.sequences > len(examples) and getattr(task, "long", "first") == "mean":
         parts = f"{items.sequences:,} windows of at most {task.max_length} tokens"
         how = "a text is decided by the mean over its windows (tune.long=first: by its first one)"
-        return [f"{len(examples):,} training texts are read in {parts}: {how}"]
+        fit = MICRO_TOKENS // task.max_length
+        longest = sum(len(item) >= fit for item in items.items)
+        cut = f"; of {longest:,} texts training takes the first {fit:,} windows alone" if longest else ""
+        return [f"{len(examples):,} training texts are read in {parts}: {how}{cut}"]
     whole: AnyTask = replace(task, max_length=UNCUT)  # type: ignore[type-var]
     cut = read = there = 0
     for example, item in zip(examples, items.items, strict=True):
@@ -54,4 +58,5 @@ def case_notes(task: AnyTask, examples: Sequence[Example], start: Start) -> list
     share = f"{capitals / len(words):.0%} of the words have capitals, which the model's lower-cased vocabulary loses"
     if task.capitals:
         return [f"{share}: they are marked by segment 1 (token_type_ids), here and in prediction"]
-    return [f"warning: {share}: names are told by them (tune.capitals=true marks such words)"]
+    mended = " (tune.capitals=true marks such words)" if start.config.type_vocab_size > 1 else ""
+    return [f"warning: {share}: names are told by them{mended}"]

@@ -22,6 +22,10 @@ from albert.tasks.task import AnyTask, Example
 
 log = logging.getLogger(__name__)
 
+READ_BY = frozenset(
+    {"tune.long", "tune.capitals"}
+)  # settings that a run may say or leave to the rule: its task has them
+
 
 @dataclass(frozen=True)
 class Prepared:

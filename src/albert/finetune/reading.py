@@ -30,9 +30,10 @@ def reading(
             raise UsageError(f"tune.long={rule}: is for classification and regression, this is {task.kind}")
         task = replace(task, long=rule)  # type: ignore[type-var]
     length = resolve_length(settings, task, start.config, row=row)
-    if rule != "mean" and settings.data.max_length is None and followed(settings, row, start.config) is None:
+    alone = hasattr(task, "long") and all(getattr(example, "pair", None) is None for example in examples)
+    windows = rule == "mean" and alone
+    if not windows and settings.data.max_length is None and followed(settings, row, start.config) is None:
         room = room_for(task, examples, start)
-        alone = hasattr(task, "long") and all(getattr(example, "pair", None) is None for example in examples)
         if rule is None and room > length and alone and start.config.hidden_size < PAPER_WIDTH:
             task = replace(task, long="mean")  # type: ignore[type-var]
         else:

@@ -13,7 +13,7 @@ from albert.finetune.card import model_card, write_card
 from albert.finetune.dev import DevScores
 from albert.finetune.job import FinetuneJob
 from albert.finetune.judge import Judge, beats
-from albert.finetune.preparation import Prepared
+from albert.finetune.preparation import READ_BY, Prepared
 from albert.finetune.scoring import score_test
 from albert.finetune.settings import FinetuneSettings
 from albert.model import Albert
@@ -24,7 +24,7 @@ from albert.tasks.saved_task import TASK_FILE, task_json
 from albert.train.checkpoint import checkpoint_path, damage, load_checkpoint
 from albert.train.history import History, read_history
 from albert.train.loop import BadLoss, Progress, begin_words, train
-from albert.train.run import RunFolder, own_run
+from albert.train.run import ADJUSTABLE, RunFolder, own_run
 from albert.train.settings import with_precision
 from albert.train.world import World
 
@@ -67,7 +67,7 @@ def run_once(
     that explodes is an outcome rather than an error. With `give_up` a run that learns nothing ends early. `tell` is
     given a line about where the run begins.
     """
-    with own_run(out, prepared.facts(), world, settings=settings) as run:
+    with own_run(out, prepared.facts(), world, settings=settings, adjustable=ADJUSTABLE | READ_BY) as run:
         world.wait()
         prepared.words.keep(out, world=world)
         if (out / SUMMARY).exists():

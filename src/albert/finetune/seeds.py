@@ -17,13 +17,13 @@ from typing import Any
 
 from albert.files import atomic_folder, read_json, write_json
 from albert.finetune.card import model_card, write_card
-from albert.finetune.preparation import Prepared
+from albert.finetune.preparation import READ_BY, Prepared
 from albert.finetune.run import SUMMARY, Outcome, run_once
 from albert.finetune.scoring import score_test
 from albert.finetune.settings import FinetuneSettings
 from albert.report.writing import reported
 from albert.train.loop import BadLoss, Progress
-from albert.train.run import own_run
+from albert.train.run import ADJUSTABLE, own_run
 from albert.train.world import World
 
 MAX_RETRIES = 3
@@ -90,7 +90,8 @@ def run_seeds(
 ) -> Finetuned:
     """Run several seeds into folders `seed-N` of `out`; with `retry`, attempts that learn nothing are made again."""
     facts = prepared.facts() | {"several": True}
-    with own_run(out, facts, world, settings=prepared.settings) as run, reported(run, world):
+    adjustable = ADJUSTABLE | READ_BY
+    with own_run(out, facts, world, settings=prepared.settings, adjustable=adjustable) as run, reported(run, world):
         world.wait()
         prepared.words.keep(out, world=world)
         before = _recorded(out)

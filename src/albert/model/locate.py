@@ -42,7 +42,7 @@ def locate(name: str | Path) -> Path:
         )
     if str(name) in shipped_models():
         return SHIPPED / str(name)
-    is_hub_id = re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)) is not None
+    is_hub_id = isinstance(name, str) and re.fullmatch(r"[\w.-]+/[\w.-]+", name) is not None  # a Path is a folder
     if is_hub_id and not path.parent.exists():
         return _fetch(str(name))
     if preset := full_name(str(name)):

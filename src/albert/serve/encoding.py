@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from albert.errors import AlbertError, DataError
@@ -58,6 +58,8 @@ def encode_pairs(served: Served, inputs: Sequence[tuple[str, str | None]], trunc
     """Encode texts or pairs of them to classify, or to score."""
     task = served.model.task
     assert task is not None, "the caller has asked whether the model decides about texts"
+    if truncation.cut and getattr(task, "long", "first") == "mean":
+        task = replace(task, long="first")  # cut, and not read in windows
     max_length, tokenizer = task.max_length, served.tokenizer
     for number, (text, pair) in enumerate(inputs):
         if problem := served.model.pair_problem(given=pair is not None):
@@ -73,8 +75,6 @@ def encode_pairs(served: Served, inputs: Sequence[tuple[str, str | None]], trunc
         if length > room and truncation.left:
             cut = _cut_left(tokenizer.encode(text), tokenizer.encode(pair) if pair is not None else None, room=room)
             features = [TextFeature(*join_segments(tokenizer, *cut), None)]
-        elif truncation.cut:
-            features = features[:1]  # the others are the windows of one that is not to be cut
         read = sum(len(feature.token_ids) - special for feature in features)
         yield Item(example, features, read < length)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from albert.batch import Said, Wanted
-from albert.tasks.classification import Classification, MultiLabel, Regression
+from albert.tasks.classification import Classification, MultiLabel, Regression, mean_of_windows
 from albert.tasks.classified import Number
 from albert.tokenizer import Tokenizer
 
@@ -54,4 +54,6 @@ class WithLogits:
     def decide(self, example: Any, features: Sequence[Any], outputs: Sequence[Any]) -> ScoredPooled:
         """Decide as the task does."""
         decision = self.task.decide(example, features, outputs)
-        return ScoredPooled(decision, np.asarray(outputs[0]), getattr(self.task, "labels", (VALUE,)))
+        return ScoredPooled(
+            decision, mean_of_windows(np.stack(outputs), features), getattr(self.task, "labels", (VALUE,))
+        )

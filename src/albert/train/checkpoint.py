@@ -126,11 +126,12 @@ def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Te
 
 def _restore_moments(model: nn.Module, optimizer: torch.optim.Optimizer, moments: dict[str, Tensor]) -> None:
     parameters = dict(model.named_parameters())
+    fused = {one for group in optimizer.param_groups if group.get("fused") for one in group["params"]}
     optimizer.state.clear()
     for name, tensor in moments.items():
         parameter, _, key = name.rpartition("/")
         target = parameters[parameter]
-        device = "cpu" if key == "step" else target.device
+        device = "cpu" if key == "step" and target not in fused else target.device  # a fused kernel counts there
         optimizer.state[target][key] = tensor.to(device)
 
 

@@ -38,13 +38,15 @@ async function predict(model, { inputs }) {
   const [text, pair] = [inputs].flat(), { tokenizer, about } = model;
   refuseEmpty(text, pair ?? '');
   const read = tokenizer.encode(text);
-  const spans = evenSpans(read.length, about.max_input_length - 2);
-  const windows = about.long === 'first' ? inTurn(model, read, true) : spans.map(([start, end]) => read.slice(start, end));
-  let sequences = windows.map((ids) => [ids]);
+  let sequences;
   if (pair !== undefined) {
-    const whole = [tokenizer.encode(text), tokenizer.encode(pair)];
-    sequences = [truncatePair(...whole, about.max_input_length - 3)];
-    model.cut = sequences[0].flat().length < whole.flat().length;
+    const other = tokenizer.encode(pair);
+    sequences = [truncatePair(read, other, about.max_input_length - 3)];
+    model.cut = sequences[0].flat().length < read.length + other.length;
+  } else if (about.long === 'first') {
+    sequences = inTurn(model, read, true).map((ids) => [ids]);
+  } else {
+    sequences = evenSpans(read.length, about.max_input_length - 2).map(([start, end]) => [read.slice(start, end)]);
   }
   const mean = new Array(about.labels.length).fill(0);
   const size = (sequence) => sequence.flat().length + sequence.length + 1;
