@@ -124,7 +124,8 @@ def test_a_run_may_log_and_save_otherwise_when_resumed_but_not_evaluate_otherwis
         UsageError, match=r"settings\.train\.eval_every was 20, is 15"
     ):  # it decides which model is best
         tune(opened(), model_folder, tmp_path / "run", settings(train__eval_every=15))
-    tune(opened(), model_folder, tmp_path / "run", settings(train__save_every=30, train__log_every=7))
+    again = settings(train__save_every=30, train__log_every=7, tune__long="first")  # as the rule had it
+    tune(opened(), model_folder, tmp_path / "run", again)
     tune(opened(), model_folder, tmp_path / "whole", settings())
     assert same(weights(tmp_path / "run" / "model"), weights(tmp_path / "whole" / "model"))
 

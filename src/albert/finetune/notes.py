@@ -26,8 +26,8 @@ def cut_notes(task: AnyTask, examples: Sequence[Example], items: Items, start: S
         how = "a text is decided by the mean over its windows (tune.long=first: by its first one)"
         fit = MICRO_TOKENS // task.max_length
         longest = sum(len(item) >= fit for item in items.items)
-        cut = f"; of {longest:,} texts training takes the first {fit:,} windows alone" if longest else ""
-        return [f"{len(examples):,} training texts are read in {parts}: {how}{cut}"]
+        ends = f"; of {longest:,} texts training takes the first {fit:,} windows alone" if longest else ""
+        return [f"{len(examples):,} training texts are read in {parts}: {how}{ends}"]
     whole: AnyTask = replace(task, max_length=UNCUT)  # type: ignore[type-var]
     cut = read = there = 0
     for example, item in zip(examples, items.items, strict=True):

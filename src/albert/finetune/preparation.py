@@ -22,9 +22,8 @@ from albert.tasks.task import AnyTask, Example
 
 log = logging.getLogger(__name__)
 
-READ_BY = frozenset(
-    {"tune.long", "tune.capitals"}
-)  # settings that a run may say or leave to the rule: its task has them
+# Settings that a run may say or leave to the rule: what they come to is in its task.
+READ_BY = frozenset({"tune.long", "tune.capitals"})
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def encode_pairs(served: Served, inputs: Sequence[tuple[str, str | None]], trunc
     task = served.model.task
     assert task is not None, "the caller has asked whether the model decides about texts"
     if truncation.cut and getattr(task, "long", "first") == "mean":
-        task = replace(task, long="first")  # cut, and not read in windows
+        task = replace(task, long="first")  # type: ignore[type-var]  # cut, and not read in windows
     max_length, tokenizer = task.max_length, served.tokenizer
     for number, (text, pair) in enumerate(inputs):
         if problem := served.model.pair_problem(given=pair is not None):

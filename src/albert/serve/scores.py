@@ -54,6 +54,5 @@ class WithLogits:
     def decide(self, example: Any, features: Sequence[Any], outputs: Sequence[Any]) -> ScoredPooled:
         """Decide as the task does."""
         decision = self.task.decide(example, features, outputs)
-        return ScoredPooled(
-            decision, mean_of_windows(np.stack(outputs), features), getattr(self.task, "labels", (VALUE,))
-        )
+        logits = mean_of_windows(np.stack(outputs), features)
+        return ScoredPooled(decision, logits, getattr(self.task, "labels", (VALUE,)))
