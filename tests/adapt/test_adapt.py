@@ -79,6 +79,11 @@ def test_the_command_adapts_then_tunes_from_there(model_folder: Path, tmp_path: 
     data.write_text("text,label\n" + "\n".join(f"{row}" for i in range(10) for row in rows) + "\n")
     words = ["finetune", "--model", str(model_folder), "--data", str(data), "--out", str(out), "--adapt", "--json"]
     words += ["--set", "train.steps=4", "--set", "adapt.epochs=1"]
+    plan = CliRunner().invoke(app, [*words, "--adapt-on", str(tmp_path / "absent.txt"), "--dry-run"]).exception
+    assert "absent.txt" in str(plan), "a plan looks at the files"
+    plan = CliRunner().invoke(app, [*words, "--dry-run"], catch_exceptions=False)
+    assert f"adapting: 3 texts first, into {out}-adapted" in plan.stderr  # the fourth is in dev
+    assert not out.exists()
     first = CliRunner().invoke(app, words, catch_exceptions=False)
     assert first.exit_code == 0
     assert json.loads((out / "run.json").read_text())["identity"]["model"] == str(tmp_path / "run-adapted")

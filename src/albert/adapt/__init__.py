@@ -50,9 +50,7 @@ def adapt(
     if "mlm" not in start.heads:
         raise UsageError(f"{model}: has no masked-word head, as a tuned model has none: adapt a pre-trained one")
     folder = out.parent / f"{out.name}-adapted"
-    unlabelled = [*iter_documents(more)]
-    _warn_of_undivided(unlabelled, tell)
-    texts = _distinct([*example_texts(opened.splits.train), *(document.text for document in unlabelled)])
+    texts = task_texts(opened, more, tell=tell)
     store = _store(folder, texts, start.tokenizer)
     length = min(LONGEST, start.config.max_position_embeddings)
     per_step = BATCH * min(length, math.ceil(store.num_tokens / len(texts)) + 2)
@@ -69,6 +67,13 @@ def adapt(
     tell(f"{folder}: adapting to {len(texts):,} texts, {store.num_tokens:,} tokens, {steps:,} steps")
     pretrain(store, str(start.folder), folder, settings=chosen, observe=observe, tell=tell)
     return folder
+
+
+def task_texts(opened: Opened, more: Sequence[Path], *, tell: Callable[[str], None] = lambda _: None) -> list[str]:
+    """Return what a model is adapted to: the texts of the training examples and of further files, each once."""
+    unlabelled = [*iter_documents(more)]
+    _warn_of_undivided(unlabelled, tell)
+    return _distinct([*example_texts(opened.splits.train), *(document.text for document in unlabelled)])
 
 
 def example_texts(examples: Iterable[Example]) -> Iterator[str]:

@@ -44,7 +44,8 @@ def finetune(
         bool, typer.Option("--adapt", help="First train masked words on the task's own texts, into OUT-adapted.")
     ] = False,
     adapt_on: Annotated[
-        list[Path] | None, typer.Option(help="Further text for --adapt, without labels: .txt .jsonl .parquet.")
+        list[Path] | None,
+        typer.Option(help="Further text for --adapt: .jsonl .parquet, or .txt with blank lines between."),
     ] = None,
     early_exit: Annotated[
         bool, typer.Option("--early-exit", help="Train the head on every layer, for `predict --exit`.")
@@ -73,22 +74,27 @@ def finetune(
         data, task=task, dev=dev, test=test, columns=parse_columns(columns or []), **settings.data.model_dump()
     )
     opened = open_data(request)
-    if adapt and not dry_run:
+    if adapt:
         from albert.adapt import adapt as adapted
+        from albert.adapt import task_texts
 
+        more = adapt_on or []
         with progress_line("adapting") as show:
-            model = str(
-                adapted(
+            if dry_run:
+                texts = task_texts(opened, more, tell=show.say)
+                show.say(f"adapting: {len(texts):,} texts first, into {out}-adapted; the plan is of the tuning alone")
+            else:
+                folder = adapted(
                     opened,
                     model,
                     out,
                     settings=settings.adapt,
-                    more=adapt_on or [],
+                    more=more,
                     seed=settings.train.seed,
                     observe=lambda progress: show(progress.step / progress.steps, _words(progress)),
                     tell=show.say,
                 )
-            )
+                model = str(folder)
     with progress_line("fine-tuning") as show:
         result = stage.finetune(
             opened,
