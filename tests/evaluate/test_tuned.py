@@ -9,11 +9,13 @@ import pytest
 
 from albert.errors import DataError
 from albert.evaluate import TaskPlan, TaskScores, evaluate_task
+from albert.evaluate.tuned import open_labelled
 from albert.inference.inputs import read_examples
 from albert.inference.model import load
 from albert.labelled.request import DataRequest
 from albert.model import AlbertConfig, new_model
 from albert.model.folder import save_model
+from albert.tasks.choice import Choice
 from albert.tasks.classification import Classification
 from albert.tasks.saved_task import TASK_FILE, task_json
 from albert.text.documents import ReadReport
@@ -38,6 +40,15 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "dev.csv"
     path.write_text("text,label\n" + "".join(f"the ship {i},{'good' if i < 6 else 'bad'}\n" for i in range(8)))
     return path
+
+
+def test_columns_of_training_are_those_of_evaluation_for_every_task(tmp_path: Path) -> None:
+    path = tmp_path / "dev.csv"
+    rows = "".join(f"Wer {i}?,Anna {i},Bert {i},{i % 2}\n" for i in range(6))
+    path.write_text(f"Frage,X1,X2,richtig\n{rows}")
+    columns = {"question": "Frage", "choices": "X1,X2", "label": "richtig"}
+    opened = open_labelled(DataRequest(path), Choice(2, max_length=32), columns)
+    assert [example.choices for example in opened.splits.dev["dev"]][1] == ("Anna 1", "Bert 1")  # type: ignore[attr-defined]
 
 
 def test_scores_decisions_and_written_files_are_returned(

@@ -215,3 +215,86 @@ def test_a_role_that_does_not_exist_is_named_before_its_column_is_looked_for(tmp
     path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
     with pytest.raises(UsageError, match=r"--columns foo=bar: 'foo' is no role"):
         open_data(DataRequest(path, columns={"foo": "bar"}))
+
+
+def table(path: Path, columns: str, rows: list[str]) -> Path:
+    return write(path, "\n".join([columns, *rows]) + "\n")
+
+
+def test_lists_that_a_csv_writes_as_texts_are_lists(tmp_path: Path) -> None:
+    cells = ["\"['toxic', 'insult']\"", '"[""toxic""]"', "[]", "\"['insult']\""] * 5
+    many = table(tmp_path / "many.csv", "text,labels", [f"the ship {i},{cell}" for i, cell in enumerate(cells)])
+    assert open_data(DataRequest(many, task="multi-label")).task.labels == ("insult", "toxic")  # type: ignore[attr-defined]
+    rows = [f'"[\'ship\', \'nr{i}\']","[""B-X"", ""O""]"' for i in range(20)]
+    tagged = open_data(DataRequest(table(tmp_path / "tags.csv", "tokens,tags", rows)))
+    assert tagged.task.labels == ("O", "B-X")  # type: ignore[attr-defined]
+    assert ("ship", "nr3") in {example.words for example in (*tagged.splits.train, *tagged.splits.dev["dev"])}
+    names = table(tmp_path / "names.csv", "text,label", [f"the ship {i},{'[a]' if i % 2 else '[b]'}" for i in range(8)])
+    assert open_data(DataRequest(names)).task.labels == ("[a]", "[b]"), "names in brackets are names"  # type: ignore[attr-defined]
+
+
+def test_a_tsv_with_columns_of_tokens_and_tags_is_a_table_and_one_with_a_word_per_line_is_not(tmp_path: Path) -> None:
+    rows = table(tmp_path / "table.tsv", "tokens\ttags", [f"ship nr{i} came\tB-X O O" for i in range(20)])
+    opened = open_data(DataRequest(rows, task="tagging", columns={"tokens": "tokens", "tags": "tags"}))
+    assert (opened.task.labels, sum(sizes(opened))) == (("O", "B-X"), 20)  # type: ignore[attr-defined]
+    words = write(tmp_path / "words.tsv", "".join(f"ship\tB-X\nnr{i}\tO\n\n" for i in range(20)))
+    assert sum(sizes(open_data(DataRequest(words, task="tagging")))) == 20
+
+
+def test_conll_u_gives_words_and_parts_of_speech(tmp_path: Path) -> None:
+    line = "{}\t{}\t_\t{}\t_\t_\t0\troot\t_\t_\n"
+    words = [("1", "Ships", "NOUN"), ("2-3", "cannot", "_"), ("2", "can", "AUX"), ("3", "not", "PART")]
+    tree = "# text = a b c d e f g h\n" + "".join(line.format(*word) for word in words)
+    path = write(tmp_path / "en.conllu", "\n".join(tree + line.format("4", f"w{i}", "X") for i in range(12)))
+    opened = open_data(DataRequest(path))
+    assert opened.task.labels == ("AUX", "NOUN", "PART", "X")  # type: ignore[attr-defined]
+    assert ("Ships", "can", "not", "w5") in {one.words for one in (*opened.splits.train, *opened.splits.dev["dev"])}
+
+
+def test_a_test_file_that_hides_its_labels_has_none(tmp_path: Path) -> None:
+    train = table(tmp_path / "train.csv", "text,label", [f"the ship {i},{i % 2}" for i in range(20)])
+    for hidden in ("-1", ""):
+        test = table(tmp_path / f"test{hidden}.csv", "text,label", [f"the boat {i},{hidden}" for i in range(3)])
+        opened = open_data(DataRequest(train, test=test))
+        assert [example.target for example in opened.splits.test["test"]] == [None] * 3
+        assert all(check.num_problems == 0 for check in check_labelled(DataRequest(train, test=test)))
+    mixed = table(tmp_path / "mixed.csv", "text,label", ["the boat,1", "the raft,"])
+    with pytest.raises(DataError, match=r"mixed\.csv:3: column 'label' is empty"):
+        open_data(DataRequest(train, test=mixed))
+
+
+def test_folders_of_classes_may_be_called_high(tmp_path: Path) -> None:
+    for name in ("high", "low"):
+        for i in range(8):
+            write(tmp_path / "prio" / name / f"{i}.txt", f"the ship {name} {i}")
+    assert open_data(DataRequest(tmp_path / "prio")).task == Classification(("high", "low"))
+
+
+def test_a_first_text_where_the_header_must_be_is_not_lost(tmp_path: Path) -> None:
+    task = Classification(("bad", "good"))
+    lone = table(tmp_path / "lone.csv", "I love this movie", ["so bad", "so good"])
+    with pytest.raises(DataError, match=r"lone\.csv.*:1: no header: the first line is a row"):
+        list(read_inputs(task, lone, {}))
+    named = table(tmp_path / "named.csv", "customer review", ["so bad", "so good"])
+    assert [example.text for example in read_inputs(task, named, {})] == ["so bad", "so good"]  # type: ignore[attr-defined]
+
+
+def test_tags_that_are_numbers_are_warned_of_and_numbers_of_words_are_no_words(tmp_path: Path) -> None:
+    lines = [json.dumps({"tokens": ["ship", f"nr{i}"], "ner_tags": [1, 0]}) for i in range(12)]
+    assert any(
+        "tags are numbers" in note
+        for note in open_data(DataRequest(write(tmp_path / "n.jsonl", "\n".join(lines)))).notes
+    )
+    counted = [f"the old ship came in number {i},{'fine' if i % 2 else 'bad'},{i % 3}" for i in range(20)]
+    assert open_data(DataRequest(table(tmp_path / "w.csv", "text,labels,words", counted))).name != "tagging"
+
+
+def test_a_tagger_reads_several_columns_as_one_text(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.csv", "title,body", ["Peter,came"])
+    (example,) = read_inputs(Tagging(("O",)), path, {"text": "title,body"})
+    assert example.words == ("Peter", "came")  # type: ignore[attr-defined]
+
+
+def test_the_separator_is_that_of_the_first_line_that_is_not_blank(tmp_path: Path) -> None:
+    (row,) = read_rows(write(tmp_path / "t.csv", "\n\ntext;label\nthe ship, the sea;a\n"))
+    assert (dict(row.values), row.line) == ({"text": "the ship, the sea", "label": "a"}, 4)

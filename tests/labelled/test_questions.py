@@ -98,6 +98,20 @@ def test_a_model_of_1_1_is_scored_on_2_0_with_a_threshold_sought_there(tmp_path:
     assert any("has not been told of" in note for note in opened.notes)
 
 
+def test_questions_without_answers_in_test_alone_are_scored_or_have_none_to_give_away(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.json", squad(articles=4))
+    opened = open_data(DataRequest(train, test=write(tmp_path / "two.json", squad(articles=1, impossible=True))))
+    assert isinstance(opened.task, SpanTask)
+    assert any("warning: test: 1 questions have no answer" in note for note in opened.notes)
+    said = [Answer("Duke William", 8, 20, 1.0, 0.0, 0.0, ()) for _ in opened.splits.test["test"]]
+    assert opened.task.score(opened.splits.test["test"], said)["f1"] == 0.5
+    hidden = squad(articles=1)
+    for paragraph in hidden["data"][0]["paragraphs"]:
+        paragraph["qas"][0]["answers"] = []
+    opened = open_data(DataRequest(train, test=write(tmp_path / "hidden.json", hidden)))
+    assert [example.answers for example in opened.splits.test["test"]] == [None, None]  # type: ignore[attr-defined]
+
+
 def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     """Return a function that sets, or with `...` removes, one place of a document."""
 

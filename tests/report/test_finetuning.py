@@ -48,6 +48,19 @@ def rows_of(text: str) -> list[list[str]]:
     return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>.*?</tr>", text)]
 
 
+def test_a_task_without_decisions_names_the_score_that_chose_its_step(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    identity = {"stage": "finetune", "task": {"name": "own", "kind": "similarity", "best": "mrr"}, "settings": {}}
+    (folder / "run.json").write_text(json.dumps({"identity": identity, "command": ["albert", "finetune"]}))
+    scores = [(10, 0.9, 0.2), (20, 0.5, 0.7)]
+    lines = [{"step": step, "valid_recall_at_1": recall, "valid_mrr": mrr} for step, recall, mrr in scores]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    text = report_of(folder)
+    assert "best model (step 20)" in text
+    assert "Mrr on dev chose the step" in text
+
+
 def test_classes_have_scores_a_matrix_calibration_and_escaped_mistakes(tmp_path: Path) -> None:
     text = report_of(run_folder(tmp_path / "run", TASK, TEXTS, SAID))
     rows = rows_of(text)

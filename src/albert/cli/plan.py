@@ -64,6 +64,9 @@ def plan(
         return
     if gpu != "here" and gpu not in DEVICES:
         raise UsageError(f"--gpu {gpu}: is unknown: {did_you_mean(gpu, DEVICES)} (or `here`, or any with --tflops …)")
+    for name in ("tflops", "memory", "bandwidth", "link", "efficiency", "traffic", "network"):
+        if given.get(name, 1.0) <= 0:
+            raise UsageError(f"--{name} {given[name]:g}: must be above 0")
     device = replace(measure_here() if gpu == "here" else DEVICES[gpu], **told(Device))
     work = Work(preset(model), tokens, batch, length, count, nodes, half=precision == "half")
     found = estimate(work, device, assumed)

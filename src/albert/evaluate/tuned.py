@@ -100,7 +100,7 @@ def evaluate_task(
 
 def open_labelled(request: DataRequest, task: AnyTask, columns: Mapping[str, str]) -> Opened:
     """Open labelled data with a model's own task, by the columns that it was trained on where they are there."""
-    if request.task is None and "text" in columns and request.data.is_file() and not recognise(request.data):
+    if request.task is None and columns and request.data.is_file() and not recognise(request.data):
         request = replace(request, columns=columns_there(columns, request.data) | dict(request.columns))
     return open_data(request, task=task)
 

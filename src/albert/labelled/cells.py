@@ -6,8 +6,11 @@ breaks a rule is a DataError with its place; an empty label is None, for the cal
 
 from __future__ import annotations
 
+import ast
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +24,7 @@ ExampleT = TypeVar("ExampleT", bound="Example")
 
 SEPARATORS = ("|", ";", ",")  # between the classes of one cell, in the order in which they are looked for
 SHOWN = 60  # characters of a value in a message
+NO_LABEL = {"", "None", "nan", "-1", "-1.0"}  # of a test set that hides its labels
 NO_CLASSES = {"0", "0.0", "false", "no", ""}
 ONE_CLASS = {"1", "1.0", "true", "yes"}
 
@@ -82,6 +86,26 @@ def text_cell(row: Row, role: str, columns: Mapping[str, str], *, empty: bool = 
     return value
 
 
+def is_labelled(rows: Iterable[Row], columns: Mapping[str, str]) -> bool:
+    """Tell whether test rows have labels: their column may be missing, or empty or -1 in every row, as in GLUE's."""
+    name = columns.get("label", "")
+    return any(
+        str(value).strip() not in NO_LABEL
+        for row in rows
+        for value in ([row.values[name]] if name in row.values else map(row.values.get, name.split(",")))
+    )
+
+
+def listed(value: Any) -> Any:
+    """Return the list that a text of a .csv writes as JSON or as Python does; any other value as it is."""
+    if isinstance(value, str) and value.lstrip().startswith("[") and value.rstrip().endswith("]"):
+        for read in (json.loads, ast.literal_eval):
+            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+                found = read(value.strip())
+                return found if isinstance(found, list) else value
+    return value
+
+
 def class_cell(row: Row, role: str, columns: Mapping[str, str]) -> str | None:
     """Return the name of a class: 1, 1.0 and true of .jsonl and .parquet are '1', '1' and 'true'."""
     value = cell(row, role, columns)
@@ -128,6 +152,7 @@ def classes_cell(row: Row, role: str, columns: Mapping[str, str], *, separator: 
     value = cell(row, role, columns)
     if value is None:
         return None
+    value = listed(value)
     if isinstance(value, str):
         value = value.split(separator) if separator else [value]
     if not isinstance(value, list):

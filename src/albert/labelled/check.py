@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from albert.errors import DataError
+from albert.labelled.cells import is_labelled
 from albert.labelled.detection import DETECT_ROWS, detect
 from albert.labelled.recognition import recognise
 from albert.labelled.request import DataRequest, Opened, with_parts
@@ -60,8 +61,7 @@ def check_labelled(request: DataRequest) -> list[TableCheck | OpenedCheck]:
     checks: list[TableCheck | OpenedCheck] = [train]
     for name, path in (("dev", request.dev), ("test", request.test)):
         if path is not None:
-            first = next(read_rows(path, on_bad=lambda _place, _why: None), None)
-            labelled = name == "dev" or first is None or found.columns["label"].split(",")[0] in first.values
+            labelled = name == "dev" or is_labelled(read_rows(path, on_bad=lambda _place, _why: None), found.columns)
             check = check_table(path, found, classes=tuple(train.classes), labelled=labelled)
             check.warnings += shared_rows(request.data, path, found.columns)
             check.split = name

@@ -9,7 +9,6 @@ together.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert.errors import DataError, UsageError
-from albert.labelled.cells import SHOWN, beside_columns, cell, class_cell, text_cell
+from albert.labelled.cells import SHOWN, beside_columns, cell, class_cell, is_labelled, listed, text_cell
 from albert.labelled.detection import DETECT_ROWS, detect
 from albert.labelled.holdout import content_key
 from albert.labelled.opening import open_files
@@ -161,10 +160,7 @@ def choices_of(row: Row, columns: Mapping[str, str]) -> tuple[str, ...]:
     name = columns["choices"]
     if name not in row.values and "," in name:
         return tuple(text_cell(row, "choices", {"choices": one}) for one in name.split(","))
-    value = cell(row, "choices", columns)
-    if isinstance(value, str) and value.lstrip().startswith("["):  # a list in a cell of .csv
-        with suppress(ValueError):
-            value = json.loads(value)
+    value = listed(cell(row, "choices", columns))
     if not isinstance(value, list) or len(value) < 2 or not all(isinstance(one, str) and one.strip() for one in value):
         raise DataError(
             f"{row.place}: column {name!r} holds {str(value)[:SHOWN]!r}, must be a list of at least "
@@ -233,7 +229,7 @@ def _letter_place(label: str | None, choices: Sequence[str]) -> int | None:
 
 
 def _has_labels(rows: Sequence[Row], columns: Mapping[str, str]) -> bool:
-    return bool(rows) and columns["label"] in rows[0].values
+    return is_labelled(rows, columns)
 
 
 def _key(example: ChoiceExample) -> str:

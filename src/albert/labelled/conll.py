@@ -1,6 +1,7 @@
 """CoNLL files: one word per line, its tag in the last column; an empty line between sentences.
 
-Columns are separated by tabs where a line has any, else by spaces. `-DOCSTART-` lines are passed over, and so are
+Columns are separated by tabs where a line has any, else by spaces. In CoNLL-U (Universal Dependencies) the word is the
+second of ten columns and its part of speech, the fourth, is the tag. `-DOCSTART-` lines are passed over, and so are
 comments (`# …` before a sentence, where it does not have the columns of a word). Sentences are given as rows, like
 those of any other file with lists of tokens and tags.
 """
@@ -13,24 +14,39 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from albert.errors import DataError
+from albert.labelled.column_names import TAGS, TOKENS, plain
 from albert.labelled.rows import OnBad, Row, refuse
 from albert.text.documents import ReadReport, mend
 from albert.text.records import RECORD_LIMIT
 from albert.text.sources import COMPRESSIONS, Source, open_source, source_of, text_of
 
-OWN_FORMATS = ("conll", "iob", "iob2", "bio", "bioes")  # names that mean nothing else
+OWN_FORMATS = ("conll", "conllu", "iob", "iob2", "bio", "bioes")  # names that mean nothing else
 FORMATS = (*OWN_FORMATS, "txt", "tsv")
 OTHER_FORMATS = ("csv", "jsonl", "json", "parquet")  # that sentences with their tags come in
 PUBLISHED = re.compile(r"(eng|deu|esp|ned)\.(train|testa|testb)(\.(gz|xz|zst))?")  # the shared tasks of 2002 and 2003
 START = "-DOCSTART-"
 SPAN_TAG = re.compile(r"O|[BIESLU]-\S+")
+UNIVERSAL = 10  # columns of CoNLL-U: number, word, lemma, part of speech, …
+NUMBER_OF_WORD = re.compile(r"\d+([-.]\d+)?")
 SURE = 0.9  # of the words at the beginning: a few tags may be mistakes
 BEGINNING = 2**16  # bytes that tell
 
 
 def is_conll(path: Path) -> bool:
-    """Tell by a file's name whether it can be CoNLL: tagged words in a file of no other format are."""
-    return source_of(path, OTHER_FORMATS) is None
+    """Tell whether a file can be CoNLL: tagged words in a file of no other format are, unless a .tsv is a table."""
+    return source_of(path, OTHER_FORMATS) is None and not _is_table(path)
+
+
+def _is_table(path: Path) -> bool:
+    """Tell whether a .tsv names columns of tokens and tags and has several of them in a cell below."""
+    if source_of(path, ("tsv",)) is None or not path.is_file():
+        return False
+    header, *rows = [line.split("\t") for line in _beginning(path).decode("utf-8-sig", errors="replace").split("\n")]
+    names = [plain(name) for name in header]
+    known = [next((names.index(name) for name in usual if name in names), None) for usual in (TOKENS, TAGS)]
+    if None in known or len(set(known)) < len(known):
+        return False
+    return any(len(row) == len(names) and all(len(row[place or 0].split()) > 1 for place in known) for row in rows)
 
 
 def conll_name(path: Path) -> str | None:
@@ -41,8 +57,7 @@ def conll_name(path: Path) -> str | None:
 
 def _begins_tagged(path: Path) -> bool:
     """Tell whether the first lines of a file have the same number of columns, and mostly tags of spans in the last."""
-    with open_source(Source(path, "", _compression(path))) as (stream, _):
-        beginning = stream.read(BEGINNING)
+    beginning = _beginning(path)
     if b"\0" in beginning:
         return False
     lines = beginning.decode("utf-8-sig", errors="replace").split("\n")
@@ -52,6 +67,11 @@ def _begins_tagged(path: Path) -> bool:
     spans = [tag for tag in tags if SPAN_TAG.fullmatch(tag)]
     is_table = len({len(cells) for cells in words}) == 1 and len(words[0]) > 1
     return is_table and any(tag != "O" for tag in spans) and len(spans) >= SURE * len(tags)
+
+
+def _beginning(path: Path) -> bytes:
+    with open_source(Source(path, "", _compression(path))) as (stream, _):
+        return stream.read(BEGINNING)
 
 
 def read_conll(
@@ -82,6 +102,7 @@ def _sentences(
 ) -> Iterator[Row]:
     words: list[list[str]] = []
     width, first = 0, 1  # columns of the file; the line that the sentence begins at
+    tabs = False  # whether they divide the columns
     for number, line in enumerate(iter(lambda: lines.readline(RECORD_LIMIT), ""), 1):
         cells = _cells(mend(line, source, number, report))
         place = f"{source.path}:{number}"
@@ -89,14 +110,14 @@ def _sentences(
             if words:
                 yield _row(words, source, first)
             words = []
-        elif not words and cells[0] == "#" and len(cells) != width:
+        elif not words and cells[0] == "#" and (len(cells) != width or (tabs and "\t" not in line)):
             continue  # a comment: a word's line has the columns of all others
         elif tagged and len(cells) < 2:
             on_bad(place, f"{line.strip()[:60]!r} has one column: a line is a word and, last, its tag")
         elif width and len(cells) != width:
             on_bad(place, f"{len(cells)} columns where the lines before have {width}: every word needs them all")
         else:
-            width = len(cells)
+            width, tabs = len(cells), "\t" in line
             first = first if words else number
             words.append(cells)
     if words:
@@ -104,6 +125,8 @@ def _sentences(
 
 
 def _row(words: list[list[str]], source: Source, line: int) -> Row:
+    if all(len(cells) == UNIVERSAL and NUMBER_OF_WORD.fullmatch(cells[0]) for cells in words):
+        words = [[cells[1], cells[3]] for cells in words if cells[0].isdecimal()]  # not 1-2 (a contraction), not 1.1
     values = {"tokens": [cells[0] for cells in words]}
     if len(words[0]) > 1:
         values["tags"] = [cells[-1] for cells in words]

@@ -85,6 +85,8 @@ def find_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
         return {"text": "text"}
     table = Sample([row], str(row.path), {role: name for role, name in columns.items() if role != "label"})
     table.check_told()
+    if not table.told and table.is_headless():
+        raise table.headless()
     return _text_columns(table, label=table.called(LABELS))[0]
 
 
@@ -124,7 +126,8 @@ def question_columns(row: Row, columns: Mapping[str, str]) -> dict[str, str]:
 
 def _tagging(table: Sample) -> dict[str, str] | None:
     tokens, tags = table.told.get("tokens") or table.called(TOKENS), table.told.get("tags") or table.called(TAGS)
-    if tokens and tags and tokens != tags:
+    told = "tokens" in table.told or "tags" in table.told
+    if tokens and tags and tokens != tags and (told or not table.is_number(tokens)):  # a number of words is no word
         return {"tokens": tokens, "tags": tags}
     if table.told or any(map(table.is_text, table.names)):
         return None

@@ -39,8 +39,13 @@ def open_questions(request: DataRequest, task: AnyTask | None) -> Opened:
     read = {part: examples for part, (examples, _) in parts.items()}
     _, columns = next(iter(parts.values()))
     unanswerable = any(not example.answers for part in ("train", "dev") for example in read.get(part, ()))
+    told = []
+    if "test" in read and all(not example.answers for example in read["test"]):
+        read["test"] = [replace(example, answers=None) for example in read["test"]]  # they are not given away
+    elif not unanswerable and (none := sum(example.answers == () for example in read.get("test", ()))):
+        told = [f"warning: test: {none:,} questions have no answer, all others have: every answer to them is wrong"]
     notes = [f"{part}: {_counts(examples)}" for part, examples in read.items()]
-    notes += [f"{role} = {name!r}" for role, name in columns.items()]
+    notes += [*told, *(f"{role} = {name!r}" for role, name in columns.items())]
     if task is None:
         task = SpanTask(
             head=request.head or (CONDITIONAL if unanswerable else PLAIN),

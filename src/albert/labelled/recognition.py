@@ -27,7 +27,14 @@ def is_race(path: Path) -> bool:
 
 def is_race_split(path: Path) -> bool:
     """Tell whether a folder is a split of RACE."""
-    return any((path / level).is_dir() for level in RACE_LEVELS)
+    folders = [path / level for level in RACE_LEVELS if (path / level).is_dir()]
+    files = [next(folder.glob("*.txt"), None) for folder in folders]
+    return bool(folders) and all(file is None or _begins(file, "{") for file in files)  # else classes of these names
+
+
+def _begins(path: Path, mark: str) -> bool:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        return file.read(BEGINNING).lstrip().startswith(mark)
 
 
 def squad_name(path: Path) -> str | None:

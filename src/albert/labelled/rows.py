@@ -220,10 +220,13 @@ def _tsv_cells(source: Source, stream: io.BufferedReader) -> Iterator[tuple[int,
 
 def _csv_cells(source: Source, stream: io.BufferedReader, on_bad: OnBad) -> Iterator[tuple[int, list[str]]]:
     lines = text_of(source, stream, newline="")
-    first = lines.readline(RECORD_LIMIT)
+    blank = ""
+    while (first := lines.readline(RECORD_LIMIT)) and first.isspace():
+        blank += first  # they count as lines
     separator = max(SEPARATORS, key=_outside_quotes(first).count)  # the first of them where there is none
 
     def all_lines() -> Iterator[str]:
+        yield from blank.splitlines(keepends=True)
         yield first
         yield from lines
 

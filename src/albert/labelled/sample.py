@@ -30,6 +30,7 @@ from albert.text.sources import source_of
 
 SURE = 0.9  # share of a column's values that tells what it holds: the others are then wrong, not another kind
 WORDS_OF_NAME = 6  # a name of a column has no more
+WORDS_OF_LONE_NAME = 2  # where it is the only column: the first of a list of texts is taken for a name else
 SHOWN_NAME = 40  # characters of a name in a message
 WORDS_OF_TEXT = 3.0  # a column of more words than this on average is text
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}(?!\d)")  # and perhaps a time
@@ -84,7 +85,8 @@ class Sample:
             return False
         if label is not None and (label in self.values(label) or plain(label) in USUAL_LABELS):
             return label in self.values(label)
-        return any(as_number(name) is not None or len(name.split()) > WORDS_OF_NAME for name in self.names)
+        most = WORDS_OF_NAME if len(self.names) > 1 else WORDS_OF_LONE_NAME
+        return any(as_number(name) is not None or len(name.split()) > most for name in self.names)
 
     def headless(self) -> DataError:
         """Return the error of a table without a header."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from albert.errors import DataError, UsageError, did_you_mean
-from albert.labelled.cells import cell
+from albert.labelled.cells import cell, listed
 from albert.labelled.conll import is_conll, read_conll
 from albert.labelled.detection import DETECT_ROWS, Detected, detect
 from albert.labelled.request import DataRequest
@@ -53,6 +53,9 @@ def find_tags(rows: Sequence[Row], columns: Mapping[str, str], path: Path) -> tu
     if len(tags) < 2:
         raise DataError(f"{path}: {len(tags)} different tags, there must be two at least: add sentences")
     labels = tuple(sorted(tags, key=lambda tag: (tag != OUTSIDE, tag)))
+    if all(tag.isdecimal() for tag in labels):
+        why = "as numbers they say no spans, so words are scored: write their names, such as B-PER"
+        return labels, [f"{len(labels)} tags", f"warning: tags are numbers: {why}"]
     return labels, [f"{len(labels)} tags, scheme {scheme_of(sentences)}", *_odd_tags(labels)]
 
 
@@ -74,7 +77,7 @@ def tagged_words(
 
 def items_cell(row: Row, role: str, columns: Mapping[str, str]) -> list[str]:
     """Return the items of a list, or of a text that separates them by spaces; numbers are taken as names."""
-    value = cell(row, role, columns)
+    value = listed(cell(row, role, columns))
     items = value.split() if isinstance(value, str) else value
     if not isinstance(items, list) or not items or any(not isinstance(item, str | int) or item == "" for item in items):
         raise DataError(

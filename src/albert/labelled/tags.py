@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from albert.errors import UsageError
-from albert.labelled.cells import beside_columns, cell, is_joined
+from albert.labelled.cells import beside_columns, is_joined, joined
 from albert.labelled.conll import conll_name, read_conll
 from albert.labelled.detection import find_columns
 from albert.labelled.holdout import content_key
@@ -44,7 +44,7 @@ def open_tags(request: DataRequest, task: AnyTask | None) -> Opened:
 
     def read(path: Path) -> list[TagExample]:
         rows = data if path == request.data else read_tagged(path, request.on_bad_row, report)
-        labelled = path != request.test or columns["tags"] in rows[0].values
+        labelled = path != request.test or any(row.values.get(columns["tags"]) for row in rows)
         used = {role: columns[role] for role in ("tokens", *(["tags"] if labelled else []))}
 
         def example(row: Row) -> TagExample:
@@ -71,7 +71,7 @@ def read_words(task: AnyTask, path: Path, columns: Mapping[str, str], report: Re
         else:
             told = {role: column for role, column in columns.items() if role != "tags"}
             text = text or find_columns(row, told)
-            example = split_words(str(cell(row, "text", text) or ""))
+            example = split_words(str(joined(row, "text", text) or ""))
             roles = [] if is_joined(row, text["text"]) else ["text"]
             yield beside_columns(replace(example, place=row.place), row, text, *roles)
 

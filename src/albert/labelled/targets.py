@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from albert.errors import DataError
-from albert.labelled.cells import SEPARATORS, class_cell, classes_cell, number_cell
+from albert.labelled.cells import SEPARATORS, class_cell, classes_cell, listed, number_cell
 from albert.labelled.rows import Row
 
 Target = int | float | tuple[int, ...]
@@ -67,7 +67,7 @@ class Targets:
 
 def find_separator(rows: Iterable[Row], columns: Mapping[str, str]) -> str | None:
     """Find what separates the classes inside one cell of a table; None where cells are lists or single names."""
-    values = [row.values.get(columns["label"]) for row in rows]
+    values = [listed(row.values.get(columns["label"])) for row in rows]
     if any(isinstance(value, list) for value in values):  # single names beside lists: fastText's dev file
         return None
     cells = [value for value in values if isinstance(value, str)]

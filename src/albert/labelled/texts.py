@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from albert.errors import DataError
-from albert.labelled.cells import beside_columns, text_cell
+from albert.labelled.cells import beside_columns, is_labelled, text_cell
 from albert.labelled.detection import DETECT_ROWS, detect, find_columns
 from albert.labelled.holdout import balanced_weights, content_key
 from albert.labelled.request import DataRequest, Opened, sift_rows
@@ -105,8 +105,7 @@ def _start(kind: str, request: DataRequest) -> TextTask:
 
 
 def _test_table(path: Path, columns: Mapping[str, str]) -> Table:
-    first = next(read_rows(path), None)
-    labelled = first is not None and all(name in first.values for name in columns.get("label", "").split(","))
+    labelled = is_labelled(read_rows(path, on_bad=lambda _place, _why: None), columns)
     return Table(path, columns if labelled else {role: name for role, name in columns.items() if role != "label"})
 
 

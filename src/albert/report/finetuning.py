@@ -6,7 +6,7 @@ several runs shows them all side by side, and the one whose model was kept in fu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def _scores(history: History, decided: Decided | None) -> Iterator[Html]:
     if not names:
         yield page.note("Not evaluated yet.")
         return
-    deciding = f"{DEV}{decided.best}" if decided else names[0]
+    deciding = _deciding(history, decided, names)
     step, _ = max(history.series(deciding), key=lambda point: point[1], default=(0, 0.0))
     rows = []
     for name in names:
@@ -95,6 +95,13 @@ def _scores(history: History, decided: Decided | None) -> Iterator[Html]:
             + (f" A bag of words (TF-IDF and a linear model): {words:.4f}." if words is not None else "")
         )
     yield page.note(f"{_title(deciding).capitalize()} on dev chose the step, so its score is a little too good.")
+
+
+def _deciding(history: History, decided: Decided | None, names: Sequence[str]) -> str:
+    """Name the score that chose the step; a task without decisions to show (similarity) says it in the run's record."""
+    task = history.identity.get("task")
+    best = decided.best if decided else task.get("best") if isinstance(task, Mapping) else None
+    return f"{DEV}{best}" if best else next(iter(names), f"{DEV}score")
 
 
 def _test_section(summary: Mapping[str, Any]) -> list[Html]:
@@ -136,7 +143,7 @@ def _runs(summary: Mapping[str, Any]) -> Iterator[Html]:
 def _curves(history: History, decided: Decided | None) -> Iterator[Html]:
     """Draw the loss, the deciding score, and some of the others; say which are left out."""
     names = list(dict.fromkeys(name for line in history.metrics for name in line if name.startswith(DEV)))
-    deciding = f"{DEV}{decided.best}" if decided else next(iter(names), f"{DEV}score")
+    deciding = _deciding(history, decided, names)
     others = {name: _title(name) for name in names if name != deciding}
     yield runs.charts(
         history,

@@ -44,7 +44,8 @@ def score_answer(guess: str, answers: Sequence[str], *, unanswerable: bool) -> A
     words = normalise_answer(guess).split()
     truths = [normalise_answer(answer).split() for answer in answers]
     if unanswerable:
-        truths = [truth for truth in truths if truth] or [[]]
+        truths = [truth for truth in truths if truth]
+    truths = truths or [[]]
     return AnswerScore(
         max(float(words == truth) for truth in truths),
         max(_f1(words, truth, empty=1.0 if unanswerable else 0.0) for truth in truths),
