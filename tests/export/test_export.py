@@ -198,6 +198,26 @@ def test_a_model_of_ours_becomes_one_that_transformers_opens(
     assert load(tmp_path / "out").task == source.remembered.task
 
 
+def test_the_shipped_model_is_exported(tmp_path: Path) -> None:
+    need("onnx")
+    source = open_source("tiny-en")
+    assert export_files(source, tmp_path / "out", form="onnx").difference < TOLERANCE
+
+
+def test_what_lies_beside_a_model_and_is_not_of_it_stays_there(make_source: Any) -> None:
+    need("onnx")
+    source = make_source("classifier")
+    (source.folder / "checkpoint-10").mkdir()
+    for name in ("checkpoint-10/optimizer.pt", "training_args.bin", "LICENSE"):
+        (source.folder / name).write_bytes(b"0")
+    (source.folder / "1_Pooling").mkdir()
+    (source.folder / "1_Pooling" / "config.json").write_text("{}")
+    export_files(source, source.folder / "exports", form="onnx")
+    files = {str(path.relative_to(source.folder / "exports")) for path in (source.folder / "exports").rglob("*.*")}
+    assert {"1_Pooling/config.json", "task.json", "config.json"} <= files
+    assert not {"optimizer.pt", "training_args.bin"} & {Path(name).name for name in files}
+
+
 def test_what_transformers_opens_anyway_is_written_as_it_is(make_source: Any, tmp_path: Path) -> None:
     source = make_source("classifier")
     assert export_hf(source, tmp_path / "out").difference == 0.0

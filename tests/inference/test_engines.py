@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import cache
 from importlib import resources
 from itertools import product
@@ -23,10 +24,12 @@ from albert.inference.engine import Engine
 from albert.inference.int8 import FULL, SAFE, quantise
 from albert.inference.layer_engine import lay_out
 from albert.inference.model import load
+from albert.inference.predictor import length_batches
 from albert.inference.torch_engine import TorchEngine
 from albert.model import Albert, AlbertConfig, Packed, new_model
 from albert.model.folder import load_model
 from albert.tasks.classification import Classification
+from albert.tasks.task import Feature
 
 LENGTHS = (2, 40, 33, 7, 100)
 SOME = [[0, 1], [3], [2, 5], [], [99]]
@@ -294,6 +297,29 @@ def test_engines_are_measured_once_and_the_fastest_is_remembered(
     assert measured(cache)[0].shape == "64 wide, 3 layers, fp32"
     cache.write_text(json.dumps({"x": {"shape": 1}}))
     assert open_engine(model, cache=cache).name == "fast", "a damaged file is measured anew"
+
+
+def test_an_engine_whose_package_is_damaged_is_passed_over_and_said_where_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("ALBERT_ENGINE")
+    monkeypatch.setattr(choose_engine, "installed", lambda engine: engine != "openvino")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.delitem(sys.modules, "albert.inference.onnx_engine", raising=False)
+    model = new_model(AlbertConfig(**SHAPE), seed=1)
+    assert open_engine(model, cache=tmp_path / "engines.json").name == "torch"
+    with pytest.raises(UsageError, match=r"engine onnx: its package is installed and can't be loaded"):
+        open_engine(model, engine="onnx")
+
+
+def test_a_long_text_among_short_ones_makes_no_batch_of_mostly_padding() -> None:
+    features = [Feature([1] * length, [0] * length) for length in (400, *[5] * 300)]
+    batches = list(length_batches(features, tokens=1024))
+    assert sorted(place for batch in batches for place in batch) == list(range(301))
+    for batch in batches:
+        longest = max(len(features[place].token_ids) for place in batch)
+        assert longest * len(batch) <= 2 * 1024
+    assert len(batches) == 3
 
 
 def test_shapes_are_rounded_to_a_few() -> None:

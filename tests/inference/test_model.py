@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import albert
 from albert.batch import pack
@@ -214,6 +215,18 @@ def test_a_head_without_weights_is_refused(make_folder: MakeFolder) -> None:
     config.write_text(config.read_text().replace("AlbertModel", "AlbertForSequenceClassification"))
     with pytest.raises(ModelError, match="no weights for classifier"):
         albert.load(folder)
+
+
+def test_weights_that_are_no_numbers_and_a_vocabulary_that_is_too_large_are_refused(make_folder: MakeFolder) -> None:
+    folder = make_folder(task=SENTIMENT)
+    weights = load_file(folder / "model.safetensors")
+    name = next(name for name in weights if "LayerNorm.weight" in name)
+    save_file(weights | {name: weights[name] * float("nan")}, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ModelError, match=rf"model\.safetensors: {re.escape(name)} has numbers that are not finite"):
+        albert.load(folder)
+    few = make_folder(vocab_size=50)
+    with pytest.raises(ModelError, match="pieces, its model 50: they do not belong together"):
+        albert.load(few)
 
 
 def test_memory_holds_a_window_of_a_stream_and_no_more(make_folder: MakeFolder) -> None:

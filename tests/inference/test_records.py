@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,15 @@ def test_a_column_that_only_later_records_have_is_kept_or_said(
     assert warning.startswith("row 2 has id, which the first row has not")
     write_records(tmp_path / "a.parquet", rows)
     assert pq.read_table(tmp_path / "a.parquet").column("id").to_pylist() == [None, 1, 2]
+
+
+def test_line_ends_and_numbers_that_are_none_come_back(tmp_path: Path) -> None:
+    records = [{"text": "one\rtwo", "value": math.nan}, {"text": 'a "b"\nc', "value": 2.0}]
+    write_records(tmp_path / "a.csv", records)
+    with (tmp_path / "a.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [["text", "value"], ["one\rtwo", ""], ['a "b"\nc', "2.0"]]
+    write_records(tmp_path / "a.jsonl", [{"text": "one", "list": [math.inf, 1]}])
+    assert (tmp_path / "a.jsonl").read_text() == '{"text": "one", "list": [null, 1]}\n'
 
 
 def test_tsv_has_no_quoting_so_spaces_stand_for_tabs_and_line_ends() -> None:

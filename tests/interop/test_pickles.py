@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from albert.cli import app
 from albert.errors import ModelError, UsageError
 from albert.interop import convert
 from albert.interop.convert import read_checkpoint, write_folder
+from albert.interop.source import find_source
 from albert.model.folder import load_model
 from albert.tokenizer import Tokenizer
 
@@ -194,7 +196,7 @@ def test_all_that_does_not_fit_is_in_one_error_that_names_the_users_files(legacy
 @pytest.mark.usefixtures("in_process")
 def test_weights_that_are_not_numbers_are_refused(legacy: Path) -> None:
     rewrite(legacy, albert__pooler__bias=torch.full((32,), float("nan")))
-    with pytest.raises(ModelError, match=r"encoder\.pooler\.bias: the training diverged"):
+    with pytest.raises(ModelError, match=r"pytorch_model\.bin: albert\.pooler\.bias has numbers that are not finite"):
         read_checkpoint(legacy)
 
 
@@ -235,6 +237,18 @@ def test_without_a_vocabulary_the_note_says_so(legacy: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("in_process")
+def test_a_vocabulary_in_tokenizer_json_alone_is_found_and_word_pieces_are_not(legacy: Path, tmp_path: Path) -> None:
+    Tokenizer.load(legacy).save(tmp_path / "words", max_length=40)
+    (legacy / "spiece.model").unlink()
+    shutil.copyfile(tmp_path / "words" / "tokenizer.json", legacy / "tokenizer.json")
+    found = find_source(legacy)
+    assert found.vocab == legacy / "tokenizer.json"
+    assert found.vocab is not None
+    assert Tokenizer.load(found.vocab).encode("a ship") == Tokenizer.load(tmp_path / "words").encode("a ship")
+    (legacy / "tokenizer.json").write_text('{"model": {"type": "WordPiece"}}')
+    assert find_source(legacy).vocab is None
+
+
 def test_a_dry_run_checks_everything_and_writes_nothing(legacy: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["convert", str(legacy), "--out", str(tmp_path / "out"), "--dry-run", "--json"])
     assert result.exit_code == 0, result.output

@@ -128,6 +128,7 @@ def test_a_key_is_asked_for_everywhere_but_at_probes(start: Start) -> None:
         {"Authorization": "Basic sesame"},
     ):
         assert server.ask("POST", "/embed", BODY, **given).status == 401
+        assert server.ask("POST", "/", BODY, **given).status == 401, "it runs the model, and GET / is the page"
         assert server.ask("GET", "/metrics", **given).status == 401
         assert server.ask("GET", "/info", **given).status == 401
     assert server.ask("POST", "/embed", BODY, Authorization="Bearer sesame").status == 200

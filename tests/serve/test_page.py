@@ -71,6 +71,7 @@ def test_the_last_depth_says_what_the_model_says(server: Running, folders: dict[
     assert server.refusal("/depth", verb="predict", request={"inputs": []}) == (422, "Validation")
     assert server.refusal("/depth", verb="tag", request={"inputs": ["a", "b"]}) == (422, "Validation")
     assert server.refusal("/depth", verb="tag", request={}) == (422, "Validation")
+    assert server.refusal("/depth", verb="fill", request={"inputs": "a [MASK]" * 9}) == (413, "Validation")
     assert server.refusal("/models/plain/depth", verb="tag", request={"inputs": "a"}) == (424, "Backend")
 
 

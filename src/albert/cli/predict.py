@@ -118,6 +118,8 @@ def predict(
         if out is not None and out.suffix in RESUMED and source != "-" and path.is_file():
             facts: dict[str, Any] = {"model": loaded.fingerprint, "what": what, "decides": repr(decides)}
             facts |= {"columns": job.columns, "precision": precision, "exit": exit_}
+            if precision != "fp32":  # engines round in ways of their own
+                facts["engine"] = loaded.predictor.engine.name
             _resume(results, out, path, facts, show=show, total=total, json_=json_)
             return
         _finish(counted(results(0), show, total=total), out, width=loaded.width, one=False, json_=json_)

@@ -68,7 +68,10 @@ class Recorded:
 
 
 def largest_difference(one: Engine, other: Engine, batches: Sequence[Batch]) -> float:
-    """Return the largest difference of anything that two engines say."""
+    """Return the largest difference of anything that two engines say, as a share of the largest number where above 1.
+
+    Roundings grow with the numbers: logits of the vocabulary reach 20.
+    """
     wanted = wanted_of(other.heads)
     worst = 0.0
     for batch in batches:
@@ -76,7 +79,8 @@ def largest_difference(one: Engine, other: Engine, batches: Sequence[Batch]) -> 
             for head in wanted:
                 if not np.isfinite(ours[head][0]).all():
                     return float("inf")
-                worst = max(worst, float(np.abs(ours[head][0] - theirs[head][0]).max()))
+                largest = max(1.0, float(np.abs(theirs[head][0]).max()))
+                worst = max(worst, float(np.abs(ours[head][0] - theirs[head][0]).max()) / largest)
     return worst
 
 

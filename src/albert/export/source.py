@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +18,18 @@ from albert.inference.torch_engine import TorchEngine
 from albert.labelled.request import DataRequest
 from albert.model import Albert
 from albert.model.config import OURS
-from albert.model.folder import CONFIG_LIMIT, architecture, load_model
+from albert.model.folder import CONFIG_LIMIT, architecture, load_model, load_tokenizer
 from albert.model.locate import locate
 from albert.tasks.saved_task import Remembered, read_task
 from albert.tokenizer import Tokenizer
 
-WEIGHTS = ("model.safetensors", "pytorch_model.bin", "tf_model.h5", "onnx", "openvino", "run.json", "summary.json")
-CONFIG = "config.json"
-SECOND_WORDS = ("special_tokens_map.json", "added_tokens.json")  # what transformers takes over ours
 VECTORS = "modules.json"  # sentence-transformers' own file
+# What says how a model is used, beside configuration and tokenizer; a trainer's folder has gigabytes of other things.
+KEPT = frozenset(
+    {"README.md", "LICENSE", "task.json", VECTORS, "sentence_bert_config.json", "config_sentence_transformers.json"}
+)
+MODULE = re.compile(r"\d+_[A-Z]\w*")  # sentence-transformers' folders: 1_Pooling
+CONFIG = "config.json"
 
 
 @dataclass(frozen=True)
@@ -46,14 +50,10 @@ class Source:
     def copy_files(self, folder: Path) -> None:
         """Write configuration and tokenizer, and copy what else says how to use the model; not the weights."""
         for path in sorted(self.folder.iterdir()):
-            if path.name in WEIGHTS or path.name.startswith("."):
-                continue
-            if path.is_dir():
-                shutil.copytree(path, folder / path.name)
-            else:
+            if path.name in KEPT:
                 shutil.copyfile(path, folder / path.name)
-        for name in SECOND_WORDS:
-            (folder / name).unlink(missing_ok=True)
+            elif path.is_dir() and MODULE.fullmatch(path.name):
+                shutil.copytree(path, folder / path.name)
         longest = self.remembered.task.max_length if self.remembered else self.model.config.max_position_embeddings
         self.tokenizer.save(folder, max_length=longest)
         write_json(folder / CONFIG, self._config())
@@ -74,7 +74,8 @@ def open_source(name: str, *, vectors: bool = False) -> Source:
     if loaded.new and len(loaded.model.heads):
         raise UsageError(f"{name}: has no weights for {', '.join(loaded.new)}: it was never trained")
     model = loaded.model.eval()
-    return Source(name, folder, model, Tokenizer.load(folder), read_task(folder, model.config, list(model.heads)))
+    tokenizer = load_tokenizer(folder, model.config)
+    return Source(name, folder, model, tokenizer, read_task(folder, model.config, list(model.heads)))
 
 
 class DevScore:

@@ -19,7 +19,7 @@ from albert.finetune.settings import Freeze, TuneSettings
 from albert.model import Albert, new_model
 from albert.model.albert import initialise
 from albert.model.config import AlbertConfig, from_json
-from albert.model.folder import CONFIG_LIMIT, load_model, stored_heads, weights_path
+from albert.model.folder import CONFIG_LIMIT, load_model, load_tokenizer, stored_heads, weights_path
 from albert.model.locate import locate
 from albert.tasks.saved_task import read_task
 from albert.tasks.task import AnyTask
@@ -50,12 +50,7 @@ class Start:
         if not has_tokenizer(folder):
             raise ModelError(f"{folder}: has no spiece.model: a model is tuned with its own tokenizer; put it there")
         config = from_json(values, source=folder / "config.json")
-        tokenizer = Tokenizer.load(folder)
-        if tokenizer.vocab_size > config.vocab_size:
-            raise ModelError(
-                f"{folder}: its tokenizer has {tokenizer.vocab_size:,} pieces, its model {config.vocab_size:,}: "
-                "they do not belong together"
-            )
+        tokenizer = load_tokenizer(folder, config)
         heads = stored_heads(values, source=folder / "config.json")
         remembered = read_task(folder, config, heads)
         name = remembered.name if remembered else ""

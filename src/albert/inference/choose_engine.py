@@ -72,7 +72,10 @@ def open_engine(
     key = _key(model.config, precision)
     known = _recall(path)
     if key in known and set(known[key].texts_per_second) <= {*others, "torch"}:
-        return _open(model, known[key].fastest, precision)
+        try:
+            return _open(model, known[key].fastest, precision)
+        except UsageError as problem:  # its package was damaged since
+            log.warning("%s", problem)
     return _fastest(model, [*others, "torch"], precision, keep=lambda found: _remember(path, key, found))
 
 
@@ -87,14 +90,21 @@ def _open(model: Albert, engine: str, precision: str) -> Engine:
         raise UsageError(f"engine {engine!r} is unknown: {did_you_mean(engine, (*NEEDS, AUTO))}")
     if not installed(engine):
         raise UsageError(f"engine {engine} is not installed: pip install 'albert-lite[{engine}]'")
-    if engine == "onnx":
-        from albert.inference.onnx_engine import OnnxEngine
+    try:
+        if engine == "onnx":
+            from albert.inference.onnx_engine import OnnxEngine
 
-        return OnnxEngine(model, precision=precision)
-    if engine == "openvino":
-        from albert.inference.openvino_engine import OpenVinoEngine
+            return OnnxEngine(model, precision=precision)
+        if engine == "openvino":
+            from albert.inference.openvino_engine import OpenVinoEngine
 
-        return OpenVinoEngine(model, precision=precision)
+            return OpenVinoEngine(model, precision=precision)
+    except (ImportError, OSError) as problem:
+        why = str(problem).splitlines()[0]
+        raise UsageError(
+            f"engine {engine}: its package is installed and can't be loaded ({why}): install it again, or "
+            "--engine torch"
+        ) from problem
     from albert.inference.cpu_linear import pack_linears
     from albert.inference.torch_engine import TorchEngine
 
@@ -111,11 +121,12 @@ def _fastest(model: Albert, names: list[str], precision: str, *, keep: Callable[
         try:
             # torch packs the model that it is given: the others compile from theirs later, too
             engines[name] = _open(copy.deepcopy(model) if name == "torch" else model, name, precision)
-        except UsageError as reason:
+            pace[name] = len(batch.lengths) / _seconds(engines[name], batch)
+        except Exception as reason:  # whatever another package raises: torch is always there
+            if name == "torch" and not isinstance(reason, UsageError):
+                raise
             log.info("%s: %s", name, reason)
-            continue
-        pace[name] = len(batch.lengths) / _seconds(engines[name], batch)
-    if not engines:
+    if not pace:
         return _open(model, "torch", precision)  # says why not
     found = Measured(_shape(model.config, precision), pace)
     keep(found)

@@ -31,7 +31,7 @@ from albert.inference.predictor import Decides, Predictor
 from albert.inference.torch_engine import TorchEngine
 from albert.inference.vectors import Found, open_vectors, unit, write_vectors
 from albert.model.config import to_json
-from albert.model.folder import load_model, weights_path
+from albert.model.folder import load_model, load_tokenizer, weights_path
 from albert.model.locate import locate
 from albert.tasks.asking import Texts, column
 from albert.tasks.choice import Chosen
@@ -42,7 +42,6 @@ from albert.tasks.similarity import Similarity
 from albert.tasks.span import Answer
 from albert.tasks.tagging import Tagged
 from albert.tasks.task import AnyTask
-from albert.tokenizer import Tokenizer
 
 OneClass = Literal["classification"]
 SeveralClasses = Literal["multi-label"]
@@ -304,6 +303,7 @@ def load(
     if loaded.new and len(loaded.model.heads):
         lost = ", ".join(sorted({part.split(".")[1] for part in loaded.new}))
         raise ModelError(f"{folder}: has no weights for {lost}, which its config.json names: it was never trained")
+    tokenizer = load_tokenizer(folder, loaded.model.config)
     model = loaded.model.to(device or find_device())
     remembered = read_task(folder, model.config, list(model.heads))
     opened: Engine = open_engine(model, engine=engine, precision=precision)
@@ -314,7 +314,7 @@ def load(
         assert isinstance(opened, TorchEngine)
         opened = EarlyExitEngine(opened, rule)
     return Model(
-        Predictor(opened, Tokenizer.load(folder)),
+        Predictor(opened, tokenizer),
         name=str(name),
         folder=folder,
         task=remembered.task if remembered else None,

@@ -20,6 +20,7 @@ WINDOW = 2048  # examples sorted together
 FIRST_WINDOW = 64  # each is twice as large as the one before, so that the first decisions come soon
 WINDOW_TOKENS = 2**20  # or fewer, when they are long
 BATCH_TOKENS = 4096
+SPARSE = 2  # a text of 512 tokens among hundreds of short ones would take gigabytes in rows
 
 ExampleT = TypeVar("ExampleT")
 ExampleIn = TypeVar("ExampleIn", contravariant=True)
@@ -101,14 +102,18 @@ def _windows(
 
 
 def length_batches(features: Sequence[Feature], *, tokens: int) -> Iterator[list[int]]:
-    """Divide sequences into batches of at most `tokens` (one sequence at least), longest first, by place."""
+    """Divide sequences into batches of at most `tokens` (one sequence at least), longest first, by place.
+
+    Where some engine lays texts out in rows of the longest, a batch has at most SPARSE times the tokens.
+    """
     batch: list[int] = []
-    filled = 0
+    filled = longest = 0
     for place in sorted(range(len(features)), key=lambda i: -len(features[i].token_ids)):
         length = len(features[place].token_ids)
-        if batch and filled + length > tokens:
+        if batch and (filled + length > tokens or (len(batch) + 1) * longest > SPARSE * tokens):
             yield batch
             batch, filled = [], 0
+        longest = longest if batch else length
         batch.append(place)
         filled += length
     if batch:

@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import logging
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -146,21 +147,34 @@ def _table(records: Iterable[Record], separator: str, names: list[str] | None) -
 
 
 def _cell(value: Any) -> str:
-    if value is None:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     return value if isinstance(value, str) else _json(value)
 
 
 def _json(value: Any) -> str:
     """Return JSON; dates and decimals of Parquet as they are written."""
-    return json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with null for each number that is none, which JSON can't say."""
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _row(cells: list[str], separator: str) -> str:
     if separator == "\t":
         return "\t".join(" ".join(cell.split()) for cell in cells) + "\n"
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(cells)
+    bare = any("\r" in cell for cell in cells)  # which Python 3.11 does not quote
+    csv.writer(line, lineterminator="\n", quoting=csv.QUOTE_ALL if bare else csv.QUOTE_MINIMAL).writerow(cells)
     return line.getvalue()
 
 

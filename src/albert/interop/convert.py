@@ -66,7 +66,6 @@ def read_checkpoint(
             dropped: tuple[str, ...] = ()
         else:
             model, new, dropped = _load_legacy(source, weights)
-    _check_finite(model, source)
     tokenizer = _tokenizer(source, model.config.vocab_size)
     progress(0.8, "checking values and vocabulary")
     return Converted(model, source, tokenizer, new, dropped, tuple(_notes(source, model, tokenizer)))
@@ -125,12 +124,6 @@ def _heads(values: dict[str, Any], names: set[str], *, source: Source) -> tuple[
         return found or (("classifier",) if "classifier.weight" in names else ())
     declared = stored_heads(values, source=source.config)
     return found if declared == ("mlm",) and found == ("mlm", "order") else declared  # hub files understate theirs
-
-
-def _check_finite(model: Albert, source: Source) -> None:
-    bad = [name for name, parameter in model.named_parameters() if not parameter.isfinite().all()]
-    if bad:
-        raise ModelError(f"{source.weights}: infinite or not numbers: {', '.join(bad[:10])}: the training diverged")
 
 
 def _tokenizer(source: Source, vocab_size: int) -> Tokenizer | None:

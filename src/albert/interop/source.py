@@ -6,6 +6,7 @@ files, as in the released archives), and TF-Hub modules (`variables/variables.*`
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,5 +98,15 @@ def _vocabulary(folders: list[Path]) -> Path | None:
         for folder in folders:
             if (folder / name).is_file():
                 return folder / name
+    if file := next((path for folder in folders if _is_unigram(path := folder / "tokenizer.json")), None):
+        return file
     models = [model for folder in folders for model in sorted(folder.glob("*.model"))]
     return models[0] if len(models) == 1 else None
+
+
+def _is_unigram(path: Path) -> bool:
+    """Tell whether a file is a tokenizer.json with a SentencePiece vocabulary; other models have WordPiece there."""
+    try:
+        return json.loads(path.read_bytes())["model"]["type"] == "Unigram"
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

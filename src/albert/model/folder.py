@@ -112,12 +112,28 @@ def load_model(
     with torch.no_grad():
         tensors = read_tensors(weights_path(folder), list(plan.sources.values()))
         for ours, tensor in zip(plan.sources, tensors, strict=True):
+            if not torch.isfinite(tensor).all():
+                raise ModelError(
+                    f"{weights_path(folder)}: {plan.sources[ours]} has numbers that are not finite: the file is "
+                    "damaged, or the run diverged: take an earlier checkpoint"
+                )
             parameters[ours].copy_(tensor)
     if plan.new:
         log.info("%s: drawn at random, not in the folder: %s", folder, ", ".join(plan.new))
     if plan.dropped:
         log.info("%s: not used: %s", folder, ", ".join(plan.dropped))
     return Loaded(model.eval(), plan.new, plan.dropped)
+
+
+def load_tokenizer(folder: Path, config: AlbertConfig) -> Tokenizer:
+    """Read the tokenizer of a model, which must not have pieces that the model has no embedding for."""
+    tokenizer = Tokenizer.load(folder)
+    if tokenizer.vocab_size > config.vocab_size:
+        raise ModelError(
+            f"{folder}: its tokenizer has {tokenizer.vocab_size:,} pieces, its model {config.vocab_size:,}: "
+            "they do not belong together"
+        )
+    return tokenizer
 
 
 def check_weights(folder: Path, config: AlbertConfig, heads: Sequence[str]) -> AlbertConfig:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from albert.errors import UsageError
-from albert.inference.fill import PlainText
+from albert.inference.fill import MASK, PlainText
 from albert.inference.model import is_pair
 from albert.serve.batching import Lane
 from albert.serve.bodies import (
@@ -28,12 +28,13 @@ from albert.serve.bodies import (
 from albert.serve.call import Call, begin
 from albert.serve.depth import GUESSES, chart, chart_cosines
 from albert.serve.encoding import characters_of, encode_examples
-from albert.serve.refusals import empty, invalid
+from albert.serve.refusals import empty, invalid, too_large
 from albert.serve.served import Served
 from albert.serve.task_routes import pairs_of
 from albert.tasks.task import Example
 
 Begun = Annotated[Call, Depends(begin)]
+MOST_BLANKS = 8  # the vocabulary is scored after each layer
 OWN: Mapping[str, type[Body]] = {"answer": AnswerRequest, "choose": ChooseRequest, "tag": TagRequest}
 
 
@@ -80,6 +81,8 @@ def _single(served: Served, body: DepthRequest) -> tuple[Lane, Sequence[Example]
     if not isinstance(given[0], str):
         raise invalid("request: the depths of one input are shown, and this is a list: give one")
     if body.verb == "fill":
+        if (blanks := given[0].count(MASK)) > MOST_BLANKS:
+            raise too_large(f"request: {blanks:,} blanks, and the depths of {MOST_BLANKS} at most are shown")
         return lane, [PlainText(given[0])], ()
     assert served.model.task is not None
     try:

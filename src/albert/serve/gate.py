@@ -99,7 +99,7 @@ class Gate:
         headers, held, unread = Headers(scope=scope), 0, True
         try:
             try:
-                self._check_key(str(scope["path"]), headers)
+                self._check_key(str(scope["path"]), headers, reads=scope["method"] in ("GET", "HEAD"))
                 body = b""
                 if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
                     self._check_form(headers)
@@ -147,8 +147,8 @@ class Gate:
                 421, "Validation", "this server is not called by that name: start it with --allow-host NAME"
             ) from None
 
-    def _check_key(self, path: str, headers: Mapping[str, str]) -> None:
-        if not self._keys or path in OPEN or path.startswith(PAGE):
+    def _check_key(self, path: str, headers: Mapping[str, str], *, reads: bool) -> None:
+        if not self._keys or (reads and (path in OPEN or path.startswith(PAGE))):  # POST / runs the model
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")
         digest = _digest(given.strip()) if scheme.lower() == "bearer" else b""

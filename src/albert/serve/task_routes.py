@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from albert.errors import UsageError
-from albert.inference.fill import PlainText
+from albert.inference.fill import MASK, PlainText
 from albert.serve.batching import Lane
 from albert.serve.bodies import (
     AnswerRequest,
@@ -41,6 +41,7 @@ from albert.tasks.task import Example
 
 Begun = Annotated[Call, Depends(begin)]
 Records = Record | list[Record]
+NUMBERS_OF_GUESS = 20  # a guess is written in about as many characters as these numbers of a vector
 
 
 def add_task_routes(router: APIRouter) -> None:
@@ -69,9 +70,15 @@ async def predict(body: PredictRequest, call: Begun) -> Response:
     served = call.model("predict")
     pairs, single = pairs_of(body.inputs)
     call.count(pairs, single=single)
+    numbers = len(pairs) * max(1, len(served.labels))
+    call.refuse_numbers(numbers)
     scored = await _scored(call, served, pairs, body.truncation(), verb="predict")
-    found = [one.ranked(raw=body.raw_scores) for one in scored]
-    return await call.answer(lambda: found[0] if single else found)
+
+    def found() -> Any:
+        ranked = [one.ranked(raw=body.raw_scores) for one in scored]
+        return ranked[0] if single else ranked
+
+    return await call.answer(found, numbers=numbers)
 
 
 async def rerank(body: RerankRequest, call: Begun) -> Response:
@@ -118,6 +125,7 @@ async def fill(body: FillRequest, call: Begun) -> Response:
         raise served.unable("fill")
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
     examples, single = [PlainText(text) for text in texts], texts is not body.inputs
+    call.refuse_numbers(NUMBERS_OF_GUESS * body.top * sum(text.count(MASK) for text in texts))
     return await _recorded(call, served, served.filling(body.top), examples, single=single, verb="fill")
 
 
@@ -142,10 +150,15 @@ async def _recorded(
     if any(not item.tokens for item in items):
         raise empty("an input is empty: leave it out")
     decided = await call.decide(verb, lane, items)
-    records = [
-        task.record(item.example, one) | {"truncated": item.truncated} for item, one in zip(items, decided, strict=True)
-    ]
-    return await call.answer(lambda: records[0] if single else records, numbers=sum(item.tokens for item in items))
+
+    def records() -> Any:
+        found = [
+            task.record(item.example, one) | {"truncated": item.truncated}
+            for item, one in zip(items, decided, strict=True)
+        ]
+        return found[0] if single else found
+
+    return await call.answer(records, numbers=sum(item.tokens for item in items))
 
 
 async def _scored(
