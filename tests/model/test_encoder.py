@@ -16,7 +16,7 @@ from albert.model import Albert, AlbertConfig, Packed, new_model
 from albert.model.albert import WORD_SIZE, init_sinusoidal_positions, init_words
 from albert.model.encoder import Encoder, LayerNorm
 from albert.model.losses import cross_entropy
-from albert.model.packing import attend
+from albert.model.packing import WHOLE_LENGTH, WHOLE_TOKENS, attend
 
 SMALL: dict[str, Any] = {
     "vocab_size": 300, "embedding_size": 16, "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4,
@@ -273,6 +273,25 @@ def test_texts_lie_in_padded_rows_where_attention_is_in_bf16() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert Packed.from_batch(batch).rows is not None
         assert Packed.from_batch(batch, padded=False).rows is None
+
+
+@pytest.mark.parametrize("lengths", [[5, 9, 30], [33, 7, 7, 20], [60, 4]])
+def test_rows_that_make_a_round_number_of_tokens_change_nothing(lengths: list[int]) -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        whole = Packed.from_batch(batch_of(lengths))
+    assert whole.rows is not None
+    assert (whole.rows.length % WHOLE_LENGTH, (sum(lengths) + whole.rows.filler) % WHOLE_TOKENS) == (0, 0)
+    assert (whole.rows.filler > 0) == (sum(lengths) != WHOLE_TOKENS)
+    found = []
+    for packed in (whole, Packed.from_batch(batch_of(lengths), padded=False)):
+        model = model_of()
+        encoded = model.encoder(packed, all_layers=True)
+        assert encoded.pooled is not None
+        (encoded.states.sin().sum() + encoded.layers[1].cos().sum() + encoded.pooled.sum()).backward()
+        gradients = [parameter.grad for parameter in model.parameters()]
+        found.append((encoded.states, *encoded.layers, encoded.pooled, *gradients))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
 def loss_of(model: Albert, batch: Batch) -> torch.Tensor:

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from albert.data.store import TokenStore
 from albert.data.word_vectors import WordVectors, ppmi_word_vectors
 from albert.errors import AlbertError, DataError, UsageError
+from albert.hardware import advise_precision
 from albert.model import AlbertConfig, new_model
 from albert.model.folder import load_model, save_model
 from albert.model.locate import locate
@@ -180,7 +181,7 @@ def test_a_resumed_run_may_change_what_its_result_does_not_depend_on(store: Toke
     later = {
         "train__save_every": 5, "train__keep": 1, "train__log_every": 3, "train__eval_every": 6,
         "train__timeout_minutes": 3.0, "train__on_bad_loss": "skip", "train__checkpointing": True,
-        "train__precision": "fp32",
+        "train__precision": advise_precision("cpu"),  # what `auto` was
     }  # fmt: skip
     dropout = {"model__hidden_dropout_prob": 0.1}
     run(store, tmp_path / "whole", **dropout)

@@ -155,7 +155,9 @@ class Encoder(nn.Module):
     def forward(self, packed: Packed, *, depth: int | None = None, all_layers: bool = False) -> Encoded:
         """Encode a batch; an all-shared model runs at any depth."""
         steps = self.steps(depth)
-        x = self.embed(packed)
+        x, filler = self.embed(packed), 0 if packed.rows is None else packed.rows.filler
+        if filler:  # oneDNN compiles kernels for every number of tokens that it meets: a tenth of a step in bf16
+            x = F.pad(x, (0, 0, 0, filler))
         layers = []
         for step in steps:
             if self.checkpointing and torch.is_grad_enabled():
@@ -165,6 +167,8 @@ class Encoder(nn.Module):
                 x = self.layer(x, packed, *step)
             if all_layers:
                 layers.append(x)
+        if filler:
+            x, *layers = (state[:-filler] for state in (x, *layers))
         return Encoded(x, self.pool(x, packed), tuple(layers))
 
     def embed(self, packed: Packed) -> Tensor:

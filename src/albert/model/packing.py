@@ -23,6 +23,12 @@ from torch.nn import functional as F
 from albert.batch import Batch, Ints
 
 SHORT = 64  # tokens of a text that bf16 on a CPU attends to by the fused kernel
+WHOLE_TOKENS, WHOLE_LENGTH = 64, 32  # in bf16 on a CPU T and S are made multiples of these
+
+
+def _up(count: int, step: int) -> int:
+    """Round up to a multiple."""
+    return -(-count // step) * step
 
 
 @dataclass(frozen=True)
@@ -30,8 +36,10 @@ class Rows:
     """How packed tokens are laid out as padded rows, and back."""
 
     gather: Tensor  # [B·S] which token stands at each place of the rows; past the end, the text's last
-    scatter: Tensor  # [T] the place of each token
+    scatter: Tensor  # [T + filler] the place of each token, and any place for filler
     bias: Tensor  # [B, 1, 1, S] 0 at tokens, -10000 past the end (safe in fp16; never the only keys)
+    length: int  # S: the longest text, perhaps rounded up
+    filler: int  # rows that `Encoder.forward` adds to the tokens, so that their number is a round one
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,10 @@ class Packed:
         """Move a batch to a device; `padded` chooses attention over padded rows (by default but for fp32 on a CPU)."""
         device = torch.device(device)
         token_ids, segment_ids = _move(batch.token_ids, device), _move(batch.segment_ids, device)
+        whole = padded is None and device.type == "cpu"
         if padded is None:
             padded = device.type != "cpu" or torch.is_autocast_enabled("cpu")
-        return _lay_out(token_ids, segment_ids, batch.lengths, padded=padded)
+        return _lay_out(token_ids, segment_ids, batch.lengths, padded=padded, whole=whole)
 
     def restrict(self, texts: Sequence[int]) -> tuple[Packed, Tensor]:
         """Return the batch of some of its texts, in that order, and which tokens they are.
@@ -70,21 +79,26 @@ class Packed:
         return _lay_out(token_ids, segment_ids, lengths[list(texts)], padded=self.rows is not None), tokens
 
 
-def _lay_out(token_ids: Tensor, segment_ids: Tensor, lengths: Ints, *, padded: bool) -> Packed:
-    """Return texts that are on a device as a batch, with what their lengths say."""
+def _lay_out(token_ids: Tensor, segment_ids: Tensor, lengths: Ints, *, padded: bool, whole: bool = False) -> Packed:
+    """Return texts that are on a device as a batch, with what their lengths say; `whole` rounds padded rows up."""
     device = token_ids.device
     starts = np.cumsum(lengths) - lengths
     positions = np.arange(int(lengths.sum())) - np.repeat(starts, lengths)
     longest, uniform = int(lengths.max()), bool((lengths == lengths[0]).all())
     rows = None
     if padded and not uniform:
-        column = np.minimum(np.arange(longest), lengths[:, None] - 1)  # [B, S]
+        tokens, length, filler = positions.size, longest, 0
+        if whole:
+            length, filler = _up(longest, WHOLE_LENGTH), _up(tokens, WHOLE_TOKENS) - tokens
+        column = np.minimum(np.arange(length), lengths[:, None] - 1)  # [B, S]
         row_of_token = np.repeat(np.arange(len(lengths)), lengths)  # [T]
-        bias = np.where(np.arange(longest) < lengths[:, None], 0.0, -10000.0).astype(np.float32)
+        bias = np.where(np.arange(length) < lengths[:, None], 0.0, -10000.0).astype(np.float32)
         rows = Rows(
             gather=_move((starts[:, None] + column).reshape(-1), device),
-            scatter=_move(row_of_token * longest + positions, device),
+            scatter=_move(np.pad(row_of_token * length + positions, (0, filler)), device),
             bias=_move(bias[:, None, None, :], device),
+            length=length,
+            filler=filler,
         )
     return Packed(
         token_ids=token_ids,
@@ -107,30 +121,32 @@ def attend(query: Tensor, key: Tensor, value: Tensor, *, packed: Packed, num_hea
 
     A query of each text's first token alone, [B, H], gives [B, H]. Rows past the last text are filler, and stay so.
     """
-    count = packed.token_ids.shape[0]
-    if filler := key.shape[0] - count:
+    rows, count = packed.rows, packed.token_ids.shape[0]
+    if (filler := key.shape[0] - count) and (rows is None or filler != rows.filler):
         own = query[:count], key[:count], value[:count]
         mixed = attend(*own, packed=packed, num_heads=num_heads, dropout=dropout)
         return F.pad(mixed, (0, 0, 0, filler)) if query.shape[0] == key.shape[0] else mixed
     tokens, width = query.shape
     heads = (num_heads, width // num_heads)  # N, D
     first = tokens != key.shape[0]
-    asked = 1 if first else packed.longest  # queries of each row
     if packed.uniform:
+        asked = 1 if first else packed.longest  # queries of each row
         q = query.view(-1, asked, *heads).transpose(1, 2)
         k, v = (x.view(-1, packed.longest, *heads).transpose(1, 2) for x in (key, value))  # [B, N, S, D]
         mixed = _mix(q, k, v, dropout=dropout)
         return mixed.transpose(1, 2).reshape(tokens, width)
-    if packed.rows is not None:
+    if rows is not None:
         # index_select, not x[idx]: the backward of x[idx] is not deterministic on CPU, and slow.
-        in_rows = query if first else query.index_select(0, packed.rows.gather)
-        q = in_rows.view(-1, asked, *heads).transpose(1, 2)
+        in_rows = query if first else query.index_select(0, rows.gather)
+        q = in_rows.view(-1, 1 if first else rows.length, *heads).transpose(1, 2)
         k, v = (
-            x.index_select(0, packed.rows.gather).view(-1, packed.longest, *heads).transpose(1, 2) for x in (key, value)
+            x.index_select(0, rows.gather).view(-1, rows.length, *heads).transpose(1, 2) for x in (key, value)
         )  # [B, N, S, D]
-        mixed = _mix(q, k, v, bias=packed.rows.bias.to(q.dtype), dropout=dropout)
+        mixed = _mix(q, k, v, bias=rows.bias.to(q.dtype), dropout=dropout)
         mixed = mixed.transpose(1, 2).reshape(-1, width)
-        return mixed if first else mixed.index_select(0, packed.rows.scatter)
+        if first:
+            return mixed
+        return mixed.index_select(0, rows.scatter if filler else rows.scatter[:count])
     # split and cat, not slices: the backward of a slice would fill a whole [T, H] with zeros for every text. Neighbours
     # of one length go together: prediction sorts by length, and a call for each short text costs more than its work.
     runs = [(length, len(list(own))) for length, own in groupby(packed.lengths)]
