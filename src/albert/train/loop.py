@@ -232,7 +232,10 @@ def _update(
         if scaler:
             scaler.step(optimizer)
         else:
-            optimizer.step()
+            # Muon's products in bf16 too: a tenth of a step of 3,000 tokens otherwise; nothing else casts
+            bf16 = settings.precision == "bf16"
+            with torch.autocast(world.device.type, dtype=torch.bfloat16, enabled=bf16):
+                optimizer.step()
     else:
         state.skipped += 1
         advice = "lower optimizer.lr, raise optimizer.warmup_steps, or use a larger batch"
