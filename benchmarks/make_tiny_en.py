@@ -27,7 +27,6 @@ from matplotlib.figure import Figure
 
 from albert.data.store import TokenStore
 from albert.evaluate import PretrainingScores, evaluate_pretraining
-from albert.hardware import advise_precision
 from albert.model.folder import load_model, save_model
 from albert.tasks.similarity import sentence_transformers_files
 from albert.tokenizer import Tokenizer
@@ -67,7 +66,7 @@ def main() -> None:
         albert("data", "build", *texts[split], "--tokenizer", str(work / "tok"), "--out", str(work / split))
     teacher = arguments.teacher or fetch_teacher(work / "teacher")
     stores = ["--data", str(work / "train"), "--valid", str(work / "valid"), "--processes", str(arguments.processes)]
-    how = ["--set", f"teacher.model={teacher}", "--set", f"train.precision={precision()}"]
+    how = ["--set", f"teacher.model={teacher}"]
     start: list[str] = []
     for run, (recipe, *settings) in RUNS.items():
         if not (work / run / "model").exists():
@@ -77,12 +76,6 @@ def main() -> None:
             albert("pretrain", "--config", recipe, *start, *stores, *how, *own, "--out", str(work / run))
         start = ["--model", str(work / run / "model")]
     package(work)
-
-
-def precision() -> str:
-    """Return bf16 where the CPU has instructions for it, which makes teacher and student nearly twice as fast."""
-    flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    return "bf16" if "avx512_bf16" in flags else advise_precision("cpu")
 
 
 def fetch_teacher(folder: Path) -> Path:

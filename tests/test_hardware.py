@@ -232,8 +232,14 @@ def test_memory_is_the_containers_where_there_is_a_limit(tmp_path: Path) -> None
 def test_precision_follows_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    for works, precision in ((True, "bf16"), (False, "fp32")):
+    for works, cpuinfo, precision in (
+        (True, "GenuineIntel flags: avx512_bf16 amx_tile", "bf16"),
+        (False, "GenuineIntel flags: avx512_bf16 amx_tile", "fp32"),
+        (False, "AuthenticAMD flags: avx512f avx512_bf16", "bf16"),
+        (False, "AuthenticAMD flags: avx2", "fp32"),
+    ):
         monkeypatch.setattr(hardware, "protect_cpu", lambda works=works: Amx(True, works, None, "test"))
+        monkeypatch.setattr(hardware, "read_cpuinfo", lambda cpuinfo=cpuinfo: cpuinfo)
         assert hardware.advise_precision("cpu") == precision
     assert hardware.advise_precision("mps") == "fp32"
     for bf16, capability, precision in ((True, (8, 0), "bf16"), (False, (7, 5), "fp16"), (False, (6, 1), "fp32")):
