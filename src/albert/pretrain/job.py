@@ -156,7 +156,7 @@ class PretrainJob:
             "order_right": float(count_right(order_logits, order_labels)),
             "order_count": float((order_labels >= 0).sum()),
         }
-        return MicroLoss(total + order, sums)
+        return MicroLoss(total + self._settings.order_weight * order, sums)
 
     def summarise(self, sums: dict[str, float]) -> dict[str, float]:
         """Return losses and accuracies of both objectives."""

@@ -61,6 +61,7 @@ class PretrainSettings(Section):
     dropout_until: Annotated[float, Field(gt=0, lt=1)] | None = (
         None  # share of the steps; from there on without dropout
     )
+    order_weight: Annotated[float, Field(gt=0)] = 1.0  # of the order loss beside that of words; the paper's is 1
     teacher: TeacherSettings = TeacherSettings()
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
