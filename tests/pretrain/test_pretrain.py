@@ -343,6 +343,14 @@ def test_objectives_without_order_train_too(store: TokenStore, tmp_path: Path) -
     assert metrics(tmp_path / "nsp")[-1]["order_loss"] > 0
 
 
+def test_the_loss_of_order_weighs_what_it_is_told_to(store: TokenStore, tmp_path: Path) -> None:
+    for weight in (1, 3):
+        run(store, tmp_path / str(weight), order_weight=weight, train__steps=1, train__log_every=1)
+    once, thrice = (metrics(tmp_path / str(weight))[0] for weight in (1, 3))
+    assert thrice["order_loss"] == once["order_loss"] > 0.1
+    assert thrice["loss"] - once["loss"] == pytest.approx(2 * once["order_loss"], rel=1e-4)
+
+
 def test_a_dry_run_tells_the_plan_and_writes_nothing(store: TokenStore, tmp_path: Path) -> None:
     plan = pretrain(store, "tiny", tmp_path / "run", settings=settings(), dry_run=True)
     assert isinstance(plan, Plan)
