@@ -34,6 +34,7 @@ from albert.files import atomic_write, write_json
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
 from albert.finetune.words import KEPT
+from albert.hardware import advise_precision
 from albert.labelled.catalog import DataRequest, open_data
 from albert.model.config import to_json
 from albert.settings import check_settings
@@ -87,7 +88,8 @@ class Job:
             start = Start.find(self.model)
             shape = json.dumps([to_json(start.config), start.tokenizer.fingerprint], sort_keys=True)
             model = start.fingerprint if self.start == "trained" else hashlib.sha256(shape.encode()).hexdigest()
-        return {"model": model, "precision": self.precision, "reading": dict(self.cell.reading)}
+        precision = advise_precision("cpu") if self.precision == "auto" else self.precision
+        return {"model": model, "precision": precision, "reading": dict(self.cell.reading)}
 
     def run(self, work: Path) -> dict[str, Any]:
         """Tune one model, or read what an earlier call left."""

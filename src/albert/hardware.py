@@ -174,7 +174,10 @@ def advise_precision(device: Device) -> Precision:
 
 
 def _is_amd_with_bf16(cpuinfo: str) -> bool:
-    return "AuthenticAMD" in cpuinfo and "avx512_bf16" in cpuinfo
+    """Tell whether an AMD CPU multiplies in bf16, and oneDNN is not told to keep off it."""
+    ceiling = os.environ.get(CEILING) or os.environ.get("DNNL_MAX_CPU_ISA") or "ALL"
+    allowed = ceiling.upper() in ("ALL", "DEFAULT") or "BF16" in ceiling.upper() or "FP16" in ceiling.upper()
+    return "AuthenticAMD" in cpuinfo and "avx512_bf16" in cpuinfo and (allowed or ceiling.upper().startswith("AVX10"))
 
 
 def count_threads(root: Path = Path("/")) -> int:

@@ -165,7 +165,11 @@ def losses(out: Path) -> list[float]:
 
 
 def test_two_processes_have_the_losses_of_one(store_folder: Path, tmp_path: Path) -> None:
-    changes = {"train__micro_batch": 4, "model_init__words": "ppmi"}  # counted by the first, shared with the second
+    changes = {
+        "train__micro_batch": 4,
+        "model_init__words": "ppmi",
+        "train__precision": "fp32",
+    }  # counted by the first, shared with the second
     assert run(command(store_folder, tmp_path / "one", **changes)).returncode == 0
     result = run(command(store_folder, tmp_path / "two", processes=2, **changes))
     assert result.returncode == 0, result.stderr

@@ -89,9 +89,9 @@ def test_tasks_are_found_with_their_columns_and_reasons(
     ("columns", "told", "message"),
     [
         (
-            {"title": text, "story": text, "label": ["a", "b"]},
+            {"tale": text, "story": text, "label": ["a", "b"]},
             {},
-            "'title' or 'story' may be the text.*--columns text=",
+            "'tale' or 'story' may be the text.*--columns text=",
         ),
         ({"text": text, "x": ["a", "b"], "z": ["c", "d"]}, {}, "'x' or 'z' may be the label.*--columns label="),
         ({"text": text, "other": text}, {}, "no column of labels among 'text', 'other'.*header"),
@@ -170,3 +170,26 @@ def test_rows_to_predict_need_only_texts() -> None:
 def test_no_rows_are_an_error() -> None:
     with pytest.raises(DataError, match="no rows"):
         detect([], "t.csv")
+
+
+@pytest.mark.parametrize("body", ["content", "description"])
+def test_a_title_and_its_text_are_read_as_one(body: str) -> None:
+    rows = table(label=["0", "1", "2"], title=lambda i: f"Ship {i}", **{body: text})
+    found = detect(rows, "news.csv")
+    assert found.columns == {"text": f"title,{body}", "label": "label"}
+    assert f"--columns text={body} reads it alone" in " ".join(found.reasons)
+    assert detect(rows, "news.csv", columns={"text": body}).columns["text"] == body
+    pairs = table(title=text, premise=text, hypothesis=lambda i: f"so {i}", label=["x", "y"])
+    assert detect(pairs, "nli.csv").columns == {"text": "premise", "pair": "hypothesis", "label": "label"}
+
+
+def test_the_name_of_a_column_decides_where_whole_numbers_can_be_both() -> None:
+    intents = {"text": text, "label": lambda i: i % 77}
+    assert detect(table(400, **intents), "banking.csv").task == "classification"
+    assert detect(table(400, text=text, price=lambda i: i % 77), "prices.csv").task == "regression"
+    assert detect(table(400, text=text, label=lambda i: 3 * (i % 77)), "gaps.csv").task == "regression"
+    pair = {"sentence1": text, "sentence2": text}
+    assert detect(table(60, **pair, score=lambda i: i % 6), "sts.tsv").task == "regression"
+    assert detect(table(60, **pair, score=lambda i: i % 2), "same.tsv").task == "classification"
+    assert detect(table(60, **pair, label=lambda i: i % 3), "nli.tsv").task == "classification"
+    assert detect(table(60, text=text, score=lambda i: i % 6), "stars.tsv").task == "classification"

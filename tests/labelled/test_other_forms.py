@@ -150,11 +150,14 @@ def test_the_names_beside_whole_numbers_are_the_classes(tmp_path: Path) -> None:
     assert opened.task.labels == ("0", "1")  # type: ignore[attr-defined]
 
 
-def test_several_columns_are_one_text_and_a_title_that_is_left_out_is_said(tmp_path: Path) -> None:
+def test_several_columns_are_one_text_and_one_that_is_left_out_is_said(tmp_path: Path) -> None:
     rows = [{"title": f"Ship {i}", "body": row["text"], "topic": row["label"]} for i, row in enumerate(ROWS)]
     path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    notes = open_data(DataRequest(path)).notes
-    assert any("left out: 'title' (--columns text=title,body reads them as one text)" in note for note in notes)
+    assert open_data(DataRequest(path)).columns["text"] == "title,body"
+    alone = [row | {"remark": f"said by the mate of ship {i}"} for i, row in enumerate(rows)]
+    notes = open_data(DataRequest(write(tmp_path / "b.jsonl", "".join(json.dumps(row) + "\n" for row in alone)))).notes
+    every = "left out: 'title', 'remark' (--columns text=title,body,remark reads them as one text)"
+    assert any(every in note for note in notes)
     request = DataRequest(path, columns={"text": "title,body"})
     opened = open_data(request)
     assert {example.text for example in opened.splits.train} <= {f"{row['title']}\n{row['body']}" for row in rows}
@@ -298,3 +301,75 @@ def test_a_tagger_reads_several_columns_as_one_text(tmp_path: Path) -> None:
 def test_the_separator_is_that_of_the_first_line_that_is_not_blank(tmp_path: Path) -> None:
     (row,) = read_rows(write(tmp_path / "t.csv", "\n\ntext;label\nthe ship, the sea;a\n"))
     assert (dict(row.values), row.line) == ({"text": "the ship, the sea", "label": "a"}, 4)
+
+
+def nli(labels: list[object], *, premises: int = 40) -> str:
+    rows = [
+        {"premise": f"the ship number {i % premises} came in", "hypothesis": f"so ship {i} is here", "label": label}
+        for i, label in enumerate(labels)
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "none"), [(["entailment", "neutral", "contradiction"], "-"), ([0, 1, 2], -1)], ids=str
+)
+def test_pairs_that_nobody_agreed_about_are_left_out_and_counted(
+    verdicts: list[object], none: object, tmp_path: Path
+) -> None:
+    train = write(tmp_path / "train.jsonl", nli([*verdicts * 20, none, none]))
+    dev = write(tmp_path / "dev.jsonl", nli([*verdicts, none]))
+    clean = write(tmp_path / "clean.jsonl", nli(verdicts * 20))
+    for data in (train, clean):  # clean: where dev alone has them
+        opened = open_data(DataRequest(data, dev=dev))
+        assert set(opened.task.labels) == set(map(str, verdicts))  # type: ignore[attr-defined]
+        assert sizes(opened) == (60, 3, 0)
+        assert any(f"1 of 4 rows are left out: '{none}', no label" in note for note in opened.notes)
+    own, against = check_labelled(DataRequest(train, dev=dev))
+    assert (own.num_problems, against.num_problems) == (0, 0)
+    assert f"2 rows are left out: '{none}', no label" in own.warnings
+
+
+def test_minus_one_is_a_class_of_single_texts_and_of_opinions(tmp_path: Path) -> None:
+    rows = [{"text": f"the ship {i} came in", "label": i % 3 - 1} for i in range(30)]
+    single = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert open_data(DataRequest(single)).task.labels == ("-1", "0", "1")  # type: ignore[attr-defined]
+    pairs = write(tmp_path / "b.jsonl", nli([-1, 1] * 20))
+    assert open_data(DataRequest(pairs)).task.labels == ("-1", "1")  # type: ignore[attr-defined]
+
+
+def test_pairs_of_one_premise_stay_on_one_side_of_a_held_out_dev(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", nli(["entailment", "neutral", "contradiction"] * 60, premises=60))
+    splits = open_data(DataRequest(path)).splits
+    first = [{example.text for example in part} for part in (splits.train, splits.dev["dev"])]
+    assert first[1]
+    assert not first[0] & first[1]
+    one = write(tmp_path / "b.jsonl", nli(["entailment", "neutral"] * 60, premises=2))  # too few to divide by
+    assert len(open_data(DataRequest(one)).splits.dev["dev"]) == 12
+
+
+def test_classes_that_differ_by_case_are_warned_of_and_not_mixed_up(tmp_path: Path) -> None:
+    rows = [{"text": f"the ship {i} came in", "label": ("Sports", "sports", "World")[i % 3]} for i in range(30)]
+    path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    dev = write(tmp_path / "dev.jsonl", json.dumps({"text": "a ship", "label": "SPORTS"}) + "\n")
+    assert any("'Sports' and 'sports' differ by case only" in note for note in open_data(DataRequest(path)).notes)
+    assert any("differ by case only" in warning for warning in check_labelled(DataRequest(path))[0].warnings)
+    with pytest.raises(DataError, match="label 'SPORTS' is none of"):
+        open_data(DataRequest(path, dev=dev))
+
+
+def test_comments_with_tabs_and_words_that_are_spaces_are_read(tmp_path: Path) -> None:
+    sentence = "Maria\t_\t_\tB-PER\nwrote{i}\t_\t_\tO\n\u00a0\t_\t_\tO\n\n"
+    text = "".join(f"# id {i}\tdomain=train\n" + sentence.format(i=i) for i in range(20))
+    opened = open_data(DataRequest(write(tmp_path / "a.conll", text)))
+    assert opened.task.labels == ("O", "B-PER")  # type: ignore[attr-defined]
+    assert {len(example.words) for example in opened.splits.train} == {3}
+    assert {example.words[2] for example in opened.splits.train} == {"\u00a0"}
+
+
+def test_a_tag_that_only_dev_has_is_warned_of(tmp_path: Path) -> None:
+    train = write(tmp_path / "a.conll", "Maria B-PER\nwrote O\n\n" * 5)
+    dev = write(tmp_path / "b.conll", "Maria B-PER\nCurie I-PER\nwrote O\n\n")
+    opened = open_data(DataRequest(train, dev=dev))
+    assert opened.task.labels == ("O", "B-PER", "I-PER")  # type: ignore[attr-defined]
+    assert "warning: no sentence to train on has 'I-PER'" in opened.notes

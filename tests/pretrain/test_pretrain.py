@@ -125,8 +125,8 @@ def test_running_a_finished_command_again_changes_nothing(store: TokenStore, tmp
 
 
 def test_accumulation_changes_the_losses_by_rounding_only(store: TokenStore, tmp_path: Path) -> None:
-    run(store, tmp_path / "one")
-    run(store, tmp_path / "four", train__micro_batch=2)
+    run(store, tmp_path / "one", train__precision="fp32")
+    run(store, tmp_path / "four", train__precision="fp32", train__micro_batch=2)
     for first, second in zip(metrics(tmp_path / "one"), metrics(tmp_path / "four"), strict=True):
         assert first["loss"] == pytest.approx(second["loss"], abs=1e-4)
 
@@ -204,6 +204,11 @@ def test_a_run_with_a_late_decay_may_be_ended_sooner_or_made_longer(store: Token
         assert same(tmp_path / "whole", tmp_path / name)
     with pytest.raises(UsageError, match="has done 12 steps already"):
         run(store, tmp_path / "whole", **late, train__steps=11)
+    run(store, tmp_path / "ended", **late)  # its rate has fallen
+    for steps in (24, 13):
+        with pytest.raises(UsageError, match=r"train\.steps can change from 12 to .* only before that"):
+            run(store, tmp_path / "ended", **late, train__steps=steps)
+    assert run(store, tmp_path / "ended", **late).was_finished
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -135,3 +136,11 @@ def test_what_is_compared_with_a_number_can_be_decided_by_the_examples(study: St
 def test_a_row_that_learns_from_a_part_of_a_store_too_small_for_it_is_refused(request_for: MakeRequest) -> None:
     with pytest.raises(UsageError, match="build a larger store"):
         runs("data", request_for(scale="tiny", tokens=10**9))
+
+
+def test_settings_of_later_versions_leave_the_names_of_finished_runs(request_for: MakeRequest) -> None:
+    run = runs("sentence-order", request_for())["SOP"]
+    assert "order_weight" not in run.identity["settings"]
+    other = replace(run, settings=run.settings.model_copy(update={"order_weight": 2.0}))
+    assert other.identity["settings"]["order_weight"] == 2.0
+    assert other.key != run.key

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from albert.tasks.bag_of_words import bag_of_words
+from albert.tasks.bag_of_words import _most_features, bag_of_words
 from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
 from albert.tasks.tagging import Tagging
 
@@ -73,3 +73,13 @@ def test_without_words_or_for_another_task_there_is_no_such_baseline() -> None:
     assert bag_of_words(Classification(labels=("a", "b")), two, two) is None
     assert bag_of_words(Classification(labels=("a", "b")), [], two) is None
     assert bag_of_words(Tagging(labels=("O", "B-PER")), two, two) is None
+
+
+@pytest.mark.parametrize(
+    ("classes", "is_pair", "most"),
+    [(2, False, 300_000), (13, False, 300_000), (40, False, 100_000), (10, True, 100_000)],
+)
+def test_many_classes_look_at_fewer_words(classes: int, is_pair: bool, most: int) -> None:
+    task = Classification(labels=tuple(map(str, range(classes))))
+    assert _most_features(task, is_pair=is_pair) == most
+    assert _most_features(MultiLabel(labels=task.labels), is_pair=False) == 300_000  # one class at a time

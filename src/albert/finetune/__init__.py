@@ -7,6 +7,7 @@ one training loop for every seed. Running the same command again resumes, in the
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from albert.finetune.plan import FinetunePlan, make_plan
@@ -16,6 +17,7 @@ from albert.finetune.seeds import Finetuned, run_seeds
 from albert.finetune.settings import FinetuneSettings
 from albert.labelled.request import Opened
 from albert.train.loop import Progress
+from albert.train.settings import with_precision
 from albert.train.world import join_world
 
 __all__ = ["FinetunePlan", "Finetuned", "Outcome", "Prepared", "finetune"]
@@ -45,6 +47,8 @@ def finetune(
     if words_from:
         prepared.words.recall(words_from)
     with join_world(timeout_minutes=prepared.settings.train.timeout_minutes) as world:
+        train = with_precision(prepared.settings.train, world)
+        prepared = replace(prepared, settings=prepared.settings.model_copy(update={"train": train}))
         if dry_run:
             prepared.words.recall(out)
             return make_plan(prepared, seeds=seeds, world=world)

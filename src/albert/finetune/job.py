@@ -19,6 +19,7 @@ from albert.batch import MICRO_TOKENS
 from albert.data.randomness import epoch_key, shuffled
 from albert.errors import DataError, UsageError
 from albert.model import Albert, Packed
+from albert.tasks.classification import Regression
 from albert.tasks.task import AnyTask, Example, Feature, batch_of
 from albert.tokenizer import Tokenizer
 from albert.train.loop import MicroLoss
@@ -105,6 +106,7 @@ class FinetuneJob:
         if settings.batch_size % world.size:
             raise UsageError(f"train.batch_size={settings.batch_size} is not a multiple of the {world.size} processes")
         self.model, self._task, self._items = model, task, items.items
+        self.heavy_tails = isinstance(task, Regression)  # of squares: one target far from the others is enough
         self._settings, self._world, self._score = settings, world, score
 
     def batches(self, first_step: int) -> Iterator[list[list[Feature]]]:

@@ -55,7 +55,7 @@ def make_plan(prepared: Prepared, *, seeds: int, world: World) -> FinetunePlan:
     settings, items, task = prepared.settings, prepared.items, prepared.task
     model = prepared.build(settings).to(world.device).train()
     model.encoder.checkpointing = settings.train.checkpointing
-    train = with_precision(settings.train, world.device)
+    train = with_precision(settings.train, world)
     job = FinetuneJob(model, task, items, settings=train, world=world)
     an_item = items.tokens / len(items.items)
     dev = {name: len(rows) for name, rows in prepared.dev.items()}

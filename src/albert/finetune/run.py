@@ -25,7 +25,6 @@ from albert.train.checkpoint import checkpoint_path, damage, load_checkpoint
 from albert.train.history import History, read_history
 from albert.train.loop import BadLoss, Progress, begin_words, train
 from albert.train.run import ADJUSTABLE, RunFolder, own_run
-from albert.train.settings import with_precision
 from albert.train.world import World
 
 log = logging.getLogger(__name__)
@@ -136,7 +135,7 @@ def _train(
     trained = train(
         FinetuneJob(model, prepared.task, prepared.items, settings=settings.train, world=world, score=dev.score),
         build_optimizer(settings.optimizer, model, lr=peak),
-        settings=with_precision(settings.train, world.device),
+        settings=settings.train,
         rates=settings.optimizer,
         peak=peak,
         warmup=warmup,

@@ -110,8 +110,8 @@ def _sentences(
             if words:
                 yield _row(words, source, first)
             words = []
-        elif not words and cells[0] == "#" and (len(cells) != width or (tabs and "\t" not in line)):
-            continue  # a comment: a word's line has the columns of all others
+        elif not words and _is_comment(cells, line, width, tabs=tabs):
+            continue
         elif tagged and len(cells) < 2:
             on_bad(place, f"{line.strip()[:60]!r} has one column: a line is a word and, last, its tag")
         elif width and len(cells) != width:
@@ -124,6 +124,13 @@ def _sentences(
         yield _row(words, source, first)
 
 
+def _is_comment(cells: list[str], line: str, width: int, *, tabs: bool) -> bool:
+    """Tell whether a line before a sentence is a comment: a word's line has the columns of all others."""
+    if cells[0].startswith("# "):  # "# id 12<tab>domain=train"
+        return True
+    return cells[0] == "#" and (len(cells) != width or (tabs and "\t" not in line))
+
+
 def _row(words: list[list[str]], source: Source, line: int) -> Row:
     if all(len(cells) == UNIVERSAL and NUMBER_OF_WORD.fullmatch(cells[0]) for cells in words):
         words = [[cells[1], cells[3]] for cells in words if cells[0].isdecimal()]  # not 1-2 (a contraction), not 1.1
@@ -134,4 +141,6 @@ def _row(words: list[list[str]], source: Source, line: int) -> Row:
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().split("\t")] if "\t" in line.strip() else line.split()
+    """Divide a line at its tabs, or else at spaces; a word may be a no-break space."""
+    line = line.strip("\r\n\t ")
+    return [cell.strip(" ") for cell in line.split("\t")] if "\t" in line else line.split()

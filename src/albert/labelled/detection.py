@@ -7,6 +7,7 @@ give: a wrong guess would cost hours. Knows the rows, and nothing of tasks but t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from albert.labelled.class_folders import class_notes
 from albert.labelled.column_names import (
     ANSWERS,
     CHOICES,
+    CLASS_NUMBERS,
     CONTEXTS,
     FILE,
     IGNORED,
@@ -25,12 +27,14 @@ from albert.labelled.column_names import (
     LABELS_MANY,
     NEGATIVES,
     NUMBERS,
+    PAIR_NUMBERS,
     PAIRS,
     QUESTION_ROLES,
     QUESTIONS,
     ROLES,
     TAGS,
     TEXTS,
+    TITLES,
     TOKENS,
     plain,
 )
@@ -182,7 +186,7 @@ def _complete(task: str, columns: dict[str, str], table: Sample) -> Detected:
 def _texts(table: Sample, task: str | None) -> Detected:
     try:
         label, why_label = _label_column(table, task)
-        columns, why_text = _text_columns(table, label=label)
+        columns, why_text = _with_title(table, label=label) or _text_columns(table, label=label)
         if label is None:
             raise DataError(f"{table.path}: no column of labels among {table.shown}: {_unlabelled(table)}")
     except DataError as problem:
@@ -191,7 +195,7 @@ def _texts(table: Sample, task: str | None) -> Detected:
         raise
     if "label" not in table.told and table.is_headless(label):
         raise table.headless()
-    kind, why_kind = (task, f"{task}: as told") if task else _kind(table, label)
+    kind, why_kind = (task, f"{task}: as told") if task else _kind(table, label, is_pair="pair" in columns)
     return Detected(kind, columns | {"label": label}, (why_kind, *why_text, why_label))
 
 
@@ -253,6 +257,21 @@ def _names_of_numbers(table: Sample, label: str) -> str | None:
     return names if one_to_one else None
 
 
+def _with_title(table: Sample, *, label: str | None) -> tuple[dict[str, str], list[str]] | None:
+    """Find a title and the one text that it belongs to, read as one."""
+    if "text" in table.told or "pair" in table.told or (title := table.called(TITLES)) in (None, label):
+        return None
+    labels = {label, *(label or "").split(",")}
+    texts = [
+        n for n in table.names if n not in labels and plain(n) not in (*IGNORED, *LABEL_NAMES) and table.is_text(n)
+    ]
+    others = [name for name in texts if name != title]
+    if len(others) != 1 or any(one in table.by_plain and two in table.by_plain for one, two in PAIRS):
+        return None
+    both = ",".join(name for name in table.names if name in (title, others[0]))
+    return {"text": both}, [f"text = {both!r}: as one text (--columns text={others[0]} reads it alone)"]
+
+
 def _text_columns(table: Sample, *, label: str | None) -> tuple[dict[str, str], list[str]]:
     """Find one text, or two."""
     if "text" in table.told:
@@ -285,8 +304,14 @@ def _text_columns(table: Sample, *, label: str | None) -> tuple[dict[str, str], 
     ]
 
 
-def _kind(table: Sample, label: str) -> tuple[str, str]:
-    """Tell by the labels whether a row has one class, several, or a number."""
+def _are_counted(numbers: Sequence[float]) -> bool:
+    """Tell whether whole numbers go from 0 or 1 up without a gap, each more than once: as those of 77 intents do."""
+    counts = Counter(numbers)
+    return min(counts) in (0, 1) and max(counts) - min(counts) + 1 == len(counts) and min(counts.values()) > 1
+
+
+def _kind(table: Sample, label: str, *, is_pair: bool) -> tuple[str, str]:
+    """Tell by the labels whether a row has one class, several, or a number; by their column's name where they can't."""
     if label not in table.names:
         return "multi-label", "multi-label: one column per class"
     if table.is_list(label):
@@ -299,7 +324,9 @@ def _kind(table: Sample, label: str) -> tuple[str, str]:
     numbers = [number for value in values if (number := as_number(value)) is not None]
     whole = all(number.is_integer() for number in numbers)
     different = len(set(numbers))
-    classes = whole and different <= MANY_CLASSES
+    classes = whole and (different <= MANY_CLASSES or (plain(label) in CLASS_NUMBERS and _are_counted(numbers)))
+    if is_pair and plain(label) in PAIR_NUMBERS and different > 2 and len(numbers) == len(values):
+        return "regression", f"regression: {label!r} of two texts (--task classification takes its numbers as classes)"
     if not values or len(numbers) < (1.0 if classes else SURE) * len(values):
         return "classification", f"classification: {label!r} holds {len(set(map(str, values))):,} different names"
     if classes:

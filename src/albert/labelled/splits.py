@@ -74,9 +74,10 @@ def _digests(path: Path) -> list[str]:
     return [f"{file.label} {sha256(file.path)}" for file in class_files(path)]
 
 
-def fingerprint(files: Iterable[Path], request: DataRequest) -> str:
-    """Hash what decides about the examples: the files, the split and the choice from them."""
+def fingerprint(files: Iterable[Path], request: DataRequest, *, rule: str | None = None) -> str:
+    """Hash what decides about the examples: the files, the split (a further `rule` of it) and the choice from them."""
     parts = [digest for path in files for digest in _digests(path)]
     parts += [RULE, str(request.holdout), str(request.seed), str(request.limit_train), str(request.limit_dev)]
+    parts += [rule] if rule else []
     parts += [f"{role}={name}" for role, name in sorted(request.columns.items())]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -19,7 +19,15 @@ from albert.labelled.cells import check_columns, text_cell
 from albert.labelled.detection import Detected
 from albert.labelled.holdout import content_key, copies, held_out
 from albert.labelled.rows import Row, quoting_notes, read_rows
-from albert.labelled.targets import Target, Targets, find_classes, find_separator
+from albert.labelled.targets import (
+    Target,
+    Targets,
+    case_warnings,
+    find_classes,
+    find_separator,
+    has_verdict,
+    without_verdict,
+)
 from albert.text.documents import ReadReport
 
 PROBLEMS = 20  # that are kept; the others are counted
@@ -80,6 +88,10 @@ def check_table(
     except DataError as problem:
         check.add_problem(str(problem))
         return check
+    if labelled and found.task == "classification" and (hidden := without_verdict(rows, found.columns, known=classes)):
+        every, rows = rows, [row for row in rows if has_verdict(row, found.columns, hidden)]
+        labels = " or ".join(sorted(map(repr, hidden)))
+        check.warnings.append(f"{_rows(len(every) - len(rows), 'is', 'are')} left out: {labels}, no label")
     targets = _targets(check, rows, found, classes) if labelled else None
     good: list[tuple[Row, tuple[str, ...], Target | None]] = []
     for row in rows:
@@ -112,6 +124,8 @@ def _targets(check: TableCheck, rows: Sequence[Row], found: Detected, classes: S
     except DataError as problem:
         check.add_problem(str(problem))
         return None
+    if not classes:
+        check.warnings += [warning.removeprefix("warning: ") for warning in case_warnings(own)]
     return Targets(found.task, own, separator)
 
 

@@ -30,10 +30,16 @@ def open_tags(request: DataRequest, task: AnyTask | None) -> Opened:
     """Open files of tagged sentences."""
     report = ReadReport()
     data = read_tagged(request.data, request.on_bad_row, report)
+    files = {request.data: data}
+    if request.dev is not None and request.dev not in files:
+        files[request.dev] = read_tagged(request.dev, request.on_bad_row, report)
     found = find_tag_columns(request, data)
     columns, notes = found.columns, list(found.reasons)
     if task is None:
-        labels, tag_notes = find_tags(data, columns, request.data)
+        trained, tag_notes = find_tags(data, columns, request.data)
+        labels, _ = find_tags([row for rows in files.values() for row in rows], columns, request.data)
+        if never := [tag for tag in labels if tag not in trained]:
+            tag_notes.append(f"warning: no sentence to train on has {', '.join(map(repr, never))}")
         own = Tagging(labels, max_length=request.max_length or MAX_LENGTH)
         notes += tag_notes
     elif isinstance(task, Tagging):
@@ -43,7 +49,7 @@ def open_tags(request: DataRequest, task: AnyTask | None) -> Opened:
     numbers = {tag: number for number, tag in enumerate(own.labels)}
 
     def read(path: Path) -> list[TagExample]:
-        rows = data if path == request.data else read_tagged(path, request.on_bad_row, report)
+        rows = files[path] if path in files else read_tagged(path, request.on_bad_row, report)
         labelled = path != request.test or any(row.values.get(columns["tags"]) for row in rows)
         used = {role: columns[role] for role in ("tokens", *(["tags"] if labelled else []))}
 

@@ -7,6 +7,7 @@ its place. Knows the kinds of task by name only, so that data can be checked wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from albert.errors import DataError
@@ -14,6 +15,7 @@ from albert.labelled.cells import SEPARATORS, class_cell, classes_cell, listed, 
 from albert.labelled.rows import Row
 
 Target = int | float | tuple[int, ...]
+NO_VERDICT = {"-", "-1"}
 KINDS = ("classification", "multi-label", "regression")
 
 
@@ -26,12 +28,14 @@ class Targets:
     separator: str | None = None  # between the classes of one cell
     fixed: bool = False  # by the task, not by the training data
     _numbers: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _folded: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.labels == tuple(f"LABEL_{number}" for number in range(len(self.labels))):  # a model that knows no names
             self._numbers.update({str(number): number for number in range(len(self.labels))})
-        self._numbers.update({label.casefold(): number for number, label in enumerate(self.labels)})
         self._numbers.update({label: number for number, label in enumerate(self.labels)})
+        alike = {label for group in differ_by_case(self.labels) for label in group}
+        self._folded.update({label.casefold(): n for n, label in enumerate(self.labels) if label not in alike})
 
     def of(self, row: Row, columns: Mapping[str, str]) -> Target:
         """Read the label of a row; there must be one."""
@@ -51,7 +55,7 @@ class Targets:
         return target
 
     def _number(self, name: str, row: Row) -> int:
-        number = self._numbers.get(name, self._numbers.get(name.casefold()))
+        number = self._numbers.get(name, self._folded.get(name.casefold()))
         if number is None:
             shown = ", ".join(map(repr, self.labels[:10])) + (", …" if len(self.labels) > 10 else "")
             raise DataError(
@@ -100,6 +104,47 @@ def find_classes(
             "add rows of another class, or name the right column (--columns label=NAME)"
         )
     return class_order(names)
+
+
+def differ_by_case(labels: Sequence[str]) -> list[list[str]]:
+    """Return the classes that differ by case only, together."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        groups.setdefault(label.casefold(), []).append(label)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def case_warnings(labels: Sequence[str]) -> list[str]:
+    """Warn of classes that differ by case only."""
+    return [
+        f"warning: {' and '.join(map(repr, group))} differ by case only and are classes of their own: "
+        "write them alike if they are one"
+        for group in differ_by_case(labels)
+    ]
+
+
+def without_verdict(rows: Iterable[Row], columns: Mapping[str, str], *, known: Iterable[str] = ()) -> frozenset[str]:
+    """Return the labels of pairs that nobody agreed about: "-" (SNLI), and -1 beside 0, 1, …; never a `known` class.
+
+    Of single texts they are classes: -1 may be a bad review.
+    """
+    if "pair" not in columns or "label" not in columns:
+        return frozenset()
+    names: set[str] = set()
+    for row in rows:
+        with suppress(DataError):
+            if name := class_cell(row, "label", columns):
+                names.add(name)
+    others = names - NO_VERDICT
+    numbered = len(others) > 1 and others == {str(number) for number in range(len(others))}
+    return frozenset(names & ({"-", "-1"} if numbered else {"-"})) - frozenset(known)
+
+
+def has_verdict(row: Row, columns: Mapping[str, str], hidden: frozenset[str]) -> bool:
+    """Tell whether a row's label is none of the `hidden`; a bad one is for others to name."""
+    with suppress(DataError):
+        return class_cell(row, "label", columns) not in hidden
+    return True
 
 
 def class_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ error with its place. Where there is no dev table, a part of the training table 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from albert.labelled.holdout import balanced_weights, content_key
 from albert.labelled.request import DataRequest, Opened, sift_rows
 from albert.labelled.rows import OnBad, Row, quoting_notes, read_rows, sample_rows
 from albert.labelled.splits import divide, fingerprint
-from albert.labelled.targets import Targets, find_classes, find_separator
+from albert.labelled.targets import Targets, case_warnings, find_classes, find_separator, has_verdict, without_verdict
 from albert.tasks.classification import Classification, MultiLabel, Regression, TextExample
 from albert.tasks.saved_task import KINDS
 from albert.tasks.task import AnyTask
@@ -27,6 +27,7 @@ from albert.text.documents import ReadReport
 
 TextTask = Classification | MultiLabel | Regression
 MAX_LENGTH = 128
+FEWEST_GROUPS = 20  # pairs of one first text stay together unless they are more than one row in so many
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,18 @@ class _Reading:
         if not rows:
             raise DataError(f"{table.path}: no rows: there must be at least one below the header")
         return rows
+
+    def decided(self, rows: list[Row], columns: Mapping[str, str], hidden: frozenset[str]) -> list[Row]:
+        """Leave out rows whose label says that there is none."""
+        if not hidden or "label" not in columns:
+            return rows
+        kept = [row for row in rows if has_verdict(row, columns, hidden)]
+        if len(kept) < len(rows):
+            labels = " or ".join(sorted(map(repr, hidden)))
+            self.notes.append(
+                f"{rows[0].path}: {len(rows) - len(kept):,} of {len(rows):,} rows are left out: {labels}, no label"
+            )
+        return kept
 
     def examples(self, rows: Sequence[Row], columns: Mapping[str, str], targets: Targets | None) -> list[TextExample]:
         used = {role: name for role, name in columns.items() if targets or role != "label"}
@@ -123,19 +136,28 @@ def open_tables(
     train_rows = reading.rows(train) if train else []
     columns = train.columns if train else next((table.columns for table in dev.values()), {})
     dev_rows = {name: reading.rows(table) for name, table in dev.items()}
+    test_rows = {name: reading.rows(table) for name, table in test.items()}
+    if isinstance(task, Classification):
+        every = [*train_rows, *(row for rows in (dev_rows | test_rows).values() for row in rows)]
+        hidden = without_verdict(every, columns, known=task.labels)
+        train_rows = reading.decided(train_rows, columns, hidden)
+        dev_rows = {name: reading.decided(rows, dev[name].columns, hidden) for name, rows in dev_rows.items()}
+        test_rows = {name: reading.decided(rows, test[name].columns, hidden) for name, rows in test_rows.items()}
     separator = None
     if isinstance(task, MultiLabel):
         separator = find_separator([*train_rows, *(row for rows in dev_rows.values() for row in rows)], columns)
     fixed = bool(train and not isinstance(task, Regression) and task.labels)  # by the task, as those of GLUE are
     if train and not isinstance(task, Regression) and not task.labels:
         task = replace(task, labels=find_classes(task.kind, train_rows, columns, separator=separator))
+        reading.notes += case_warnings(task.labels)
     targets = Targets(task.kind, () if isinstance(task, Regression) else task.labels, separator, fixed=fixed)
     train_set = reading.examples(train_rows, columns, targets)
     dev_sets = {name: reading.examples(rows, dev[name].columns, targets) for name, rows in dev_rows.items()}
     test_sets = {
-        name: reading.examples(reading.rows(table), table.columns, targets if "label" in table.columns else None)
-        for name, table in test.items()
+        name: reading.examples(rows, test[name].columns, targets if "label" in test[name].columns else None)
+        for name, rows in test_rows.items()
     }
+    together = _by_first_text(train_set) if not dev_sets else None
     splits = divide(
         request,
         train_set,
@@ -143,6 +165,7 @@ def open_tables(
         test=test_sets,
         key=_key,
         stratum=(lambda example: example.target) if isinstance(task, Classification) else None,
+        group=together,
         notes=reading.notes,
     )
     if train and isinstance(task, Classification):
@@ -155,7 +178,7 @@ def open_tables(
         task=task,
         splits=splits,
         notes=[*reading.notes, *reading.report.lines()],
-        fingerprint=fingerprint(reading.files, request),
+        fingerprint=fingerprint(reading.files, request, rule="pairs by their first text" if together else None),
         columns=columns,
     )
 
@@ -172,6 +195,14 @@ def _example(row: Row, columns: Mapping[str, str], targets: Targets | None) -> T
 
 def _key(example: TextExample) -> str:
     return content_key(example.text, example.pair)
+
+
+def _by_first_text(examples: Sequence[TextExample]) -> Callable[[TextExample], str] | None:
+    """Return what holds pairs of one first text together, premises and questions; None where that would be too many."""
+    counts = Counter(content_key(example.text) for example in examples if example.pair is not None)
+    if not 1 < max(counts.values(), default=0) <= len(examples) / FEWEST_GROUPS:
+        return None
+    return lambda example: content_key(example.text)
 
 
 def _with_counts(

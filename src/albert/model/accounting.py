@@ -95,7 +95,8 @@ def training_bytes(
     """Estimate the memory of a pre-training step: weights, gradients, two moments, and what backward keeps.
 
     A layer keeps, per token: its input, q, k, v, the mixed heads, both sums before their norms, the output of the
-    first norm (8 H) and both sides of GELU (2 FFN). Attention keeps no S x S matrix. With checkpointing a layer keeps
+    first norm (8 H) and both sides of GELU (2 FFN). Attention keeps no S x S matrix, but in bf16 on a CPU,
+    where its weights come on top. With checkpointing a layer keeps
     its input, and one layer at a time is recomputed, with gradients and temporaries about as large again. The
     vocabulary is scored at masked positions only, four times over (logits, log-probabilities, their gradients).
     The factors 3 and 4 were fitted to the two shapes of benchmarks/results/model.md, and seen nowhere else: there it

@@ -1,10 +1,10 @@
 """Packed batches as tensors, and attention over them.
 
 Texts lie end to end, so linear layers, norms and GELU run on [T, H] and never see padding. Only attention needs to
-know where a text ends. Texts of one length are a plain view. Mixed lengths on a CPU are attended to one by one, or with
-neighbours of the same length, which needs neither padding nor a mask (measured 1.2-1.5x faster than padding to the
-longest); elsewhere, and for torch.compile, whose graphs must not depend on the lengths, they are padded inside
-attention alone.
+know where a text ends. Texts of one length are a plain view. Mixed lengths in fp32 on a CPU are attended to one by
+one, or with neighbours of the same length, which needs neither padding nor a mask (measured 1.2-1.5x faster than
+padding to the longest); elsewhere, in bf16, and for torch.compile, whose graphs must not depend on the lengths, they
+are padded inside attention alone.
 
 Legend: B texts, T tokens in all, S longest, N heads, D head size, H = N·D.
 """

@@ -3,7 +3,7 @@
 Muon (Jordan et al. 2024) replaces the momentum of a matrix by the nearest matrix whose singular values are all alike:
 every direction that the gradient has moves at the same pace, also those that a few strong ones would drown. It costs
 five small products per matrix and step, and a shared layer has each matrix once for all depths. What
-`torch.optim.Muon` does, but in the precision of the weights (bf16 products are slow on most CPUs, and differ between
+`torch.optim.Muon` does, but in bf16 only where the run is (its products are slow on most CPUs, and differ between
 them), and with AdamW beside it, so that a run has one optimizer and a checkpoint one state.
 """
 

@@ -58,6 +58,8 @@ def phases(settings: PretrainSettings) -> list[_Phase]:
 class PretrainJob:
     """Masked words and sentence order, for the training loop."""
 
+    heavy_tails = False
+
     def __init__(
         self,
         model: Albert,

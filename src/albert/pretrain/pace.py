@@ -98,7 +98,7 @@ def measure_pace(
             reason = f"about {each:.1f} s" if each >= budget else "more memory than is free"
             reckoned.append(f"one {what}, which alone would take {reason}")
         seconds += stage.steps * each * stage.sequences * full
-    seconds += settings.train.steps * _time_update(model, optimizer)
+    seconds += settings.train.steps * _time_update(model, optimizer, precision=settings.train.precision)
     basis = f"timed: sequences, {', '.join(timed)}" if timed else "nothing timed"
     if reckoned:
         basis += f"; too large to try: {', '.join(reckoned)}"
@@ -150,7 +150,7 @@ def _time(
             return _Trial(sequences, median(times[1:] or times))  # the first of a size is slower
 
 
-def _time_update(model: Albert, optimizer: torch.optim.Optimizer) -> float:
+def _time_update(model: Albert, optimizer: torch.optim.Optimizer, *, precision: str) -> float:
     """Time the optimizer's second step; the first makes its moments."""
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
@@ -158,7 +158,8 @@ def _time_update(model: Albert, optimizer: torch.optim.Optimizer) -> float:
     _finish(model.device)
     before = time.monotonic()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
+    with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=precision == "bf16"):
+        optimizer.step()
     _finish(model.device)
     return time.monotonic() - before
 

@@ -69,7 +69,7 @@ def with_pace(plan: Plan, model: Albert, store: TokenStore, settings: PretrainSe
         model,
         build_optimizer(settings.optimizer, model, lr=plan.peak_rate),
         store,
-        settings=settings.model_copy(update={"train": with_precision(settings.train, world.device)}),
+        settings=settings.model_copy(update={"train": with_precision(settings.train, world)}),
         mean_length=plan.mean_length,
         world=world,
     )

@@ -21,8 +21,9 @@ from albert.pretrain.settings import PretrainSettings
 from albert.pretrain.start import is_preset, start_model, start_words
 from albert.pretrain.teacher import open_teacher
 from albert.report.writing import reported
+from albert.train.checkpoint import newest_intact, step_of
 from albert.train.loop import Progress, Trained, begin_words, train
-from albert.train.run import ADJUSTABLE, own_run
+from albert.train.run import ADJUSTABLE, own_run, planned_steps
 from albert.train.settings import with_precision
 from albert.train.world import join_world
 
@@ -56,6 +57,7 @@ def pretrain(
     if valid is not None:
         valid.require_tokenizer(store.tokenizer)
     with join_world(timeout_minutes=settings.train.timeout_minutes) as world:
+        settings = settings.model_copy(update={"train": with_precision(settings.train, world)})
         network = start_model(model, store, settings)
         batch_size, steps = settings.train.batch_size, settings.train.steps
         peak = learning_rate(settings.optimizer, batch_size=batch_size, steps=steps, hidden=network.config.hidden_size)
@@ -74,6 +76,8 @@ def pretrain(
         adjustable = ADJUSTABLE | {"train.eval_every"}  # evaluation chooses nothing here
         if settings.is_open_ended:
             adjustable |= {"train.steps"}
+        if world.is_first:
+            _require_same_rates(out, settings)
         with own_run(out, facts, world, settings=asked, adjustable=adjustable) as run, reported(run, world):
             world.wait()
             network.to(world.device)
@@ -105,7 +109,7 @@ def pretrain(
             trained = train(
                 job,
                 optimizer,
-                settings=with_precision(settings.train, world.device),
+                settings=settings.train,
                 rates=settings.optimizer,
                 peak=peak,
                 warmup=warm,
@@ -118,3 +122,19 @@ def pretrain(
             if world.is_first and not (result.was_finished and (out / "model").exists()):
                 save_model(network, out / "model", tokenizer=store.tokenizer)
         return result
+
+
+def _require_same_rates(out: Path, settings: PretrainSettings) -> None:
+    """Refuse another number of steps where the rate of those that are done would have been another."""
+    steps, planned = settings.train.steps, planned_steps(out)
+    if planned is None or planned == steps or not settings.is_open_ended:
+        return
+    if (newest := newest_intact(out / "checkpoints")) is None:
+        return
+    done, fewest = step_of(newest), min(planned, steps)
+    constant = (1 - settings.optimizer.decay) * fewest
+    if constant < done <= steps:
+        raise UsageError(
+            f"{out}: has done {done:,} steps, and with {fewest:,} in all the rate falls from step {constant:,.0f} on: "
+            f"train.steps can change from {planned:,} to {steps:,} only before that"
+        )

@@ -74,7 +74,8 @@ class PretrainSettings(Section):
         """Say whether steps up to the decay are the same however many follow, so that a resumed run may have others."""
         rates = self.optimizer
         staged = self.dropout_until is not None or self.grow.depth or self.grow.length
-        return rates.decay < 1 and isinstance(rates.lr, float) and rates.warmup_steps is not None and not staged
+        fixed = isinstance(rates.lr, float) and rates.warmup_steps is not None and rates.warmup_steps < self.train.steps
+        return rates.decay < 1 and fixed and not staged
 
 
 def example_settings(settings: PretrainSettings, *, length: int | None = None) -> ExampleSettings:

@@ -41,6 +41,7 @@ EVALUATIONS = 10  # of a run, for its curves; as many checkpoints
 LOGGED = 50
 MEASURED_STEPS = 40  # of a row that is only there to be timed
 KEY_LENGTH = 16
+LATER = {"order_weight": 1.0}  # settings that the first studies did not have: without them their runs keep their names
 
 SecondsPerStep = Callable[["Run"], float]
 
@@ -96,10 +97,12 @@ class Run:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Return what makes the run this run."""
+        """Return what makes the run this run; a setting of later versions is named where it is not its default."""
+        settings = self.settings.model_dump(mode="json", exclude={"start_from"})
+        later = {name for name, value in LATER.items() if settings[name] == value}
         return {
             "model": self.start.key if self.start else self.model,
-            "settings": self.settings.model_dump(mode="json", exclude={"start_from"}),
+            "settings": {name: value for name, value in settings.items() if name not in later},
             "store": self.store,
             "valid": self.valid,
             "text": self.text,

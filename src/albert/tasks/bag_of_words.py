@@ -26,6 +26,8 @@ from albert.tasks.task import AnyTask
 
 MOST_EXAMPLES = 100_000  # to fit on: more take longer than the seconds that a baseline is worth
 WORDS = r"(?u)\b\w+\b"  # words of one letter too
+WEIGHTS = 4_000_000  # of all classes together: fitting takes 225 bytes for each, and minutes beyond
+FEATURES, FEWEST_FEATURES = 300_000, 1_000
 CERTAIN = 30.0  # the logit of a class that was never seen, or always
 
 
@@ -36,7 +38,7 @@ def bag_of_words(task: AnyTask, train: Sequence[Any], dev: Sequence[Any]) -> lis
     if not isinstance(task, Classification | MultiLabel | Regression) or not train or not dev:
         return None
     train = train[:: -(-len(train) // MOST_EXAMPLES)]
-    features = _Features()
+    features = _Features(_most_features(task, is_pair=train[0].pair is not None))
     try:
         known = features.fit(train)
     except ValueError:  # no words at all
@@ -66,12 +68,18 @@ def _likenesses(train: Sequence[PairExample], dev: Sequence[PairExample]) -> lis
     return [Likeness(float(own[0].multiply(own[-1 if len(own) < 3 else 1]).sum()), own) for own in vectors]
 
 
+def _most_features(task: Classification | MultiLabel | Regression, *, is_pair: bool) -> int:
+    """Return how many words to look at, so that many classes do not take gigabytes; the frequent ones stay."""
+    at_once = len(task.labels) if isinstance(task, Classification) and len(task.labels) > 2 else 1
+    return min(FEATURES, max(FEWEST_FEATURES, WEIGHTS // (at_once * (4 if is_pair else 1))))
+
+
 class _Features:
     """TF-IDF of texts, and of pairs what their words have in common."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         self._words = TfidfVectorizer(
-            ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORDS, max_features=300_000, dtype=np.float32
+            ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORDS, max_features=most, dtype=np.float32
         )
 
     def fit(self, examples: Sequence[TextExample]) -> Any:

@@ -65,6 +65,11 @@ def checkpoint_path(folder: Path, step: int) -> Path:
     return folder / f"step-{step:08d}"
 
 
+def step_of(path: Path) -> int:
+    """Return the step of a checkpoint, by its name."""
+    return int(path.name.removeprefix("step-"))
+
+
 def checkpoints(folder: Path) -> list[Path]:
     """List the checkpoints of a run, oldest first."""
     return sorted(path for path in folder.glob("step-*") if re.fullmatch(r"step-\d{8,}", path.name))

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from albert.errors import AlbertError, Interrupted
+from albert.errors import AlbertError, Interrupted, ModelError
 from albert.model import Albert
 from albert.optim import OptimizerSettings, rate_at, set_rate
 from albert.train.checkpoint import TrainState, load_checkpoint, newest_intact, require_space, save_checkpoint
@@ -53,6 +53,7 @@ class Job(Protocol):
     """What is trained: data, loss and evaluation."""
 
     model: Albert
+    heavy_tails: bool  # whether a batch may have a loss far above the mean and do no harm, as one with an outlier does
 
     def batches(self, first_step: int) -> Iterator[list[Any]]:
         """Yield this process's micro-batches, step after step."""
@@ -117,6 +118,11 @@ def train(
         state = load_checkpoint(newest, model, optimizer)
         log.info("resuming from step %d", state.step)
     resumed_from = state.step
+    if (first := int(world.from_first(state.step))) != state.step:
+        raise ModelError(
+            f"{saves}: this process would go on from step {state.step:,}, the first from {first:,}: the run folder "
+            "must be on a disk that all machines see"
+        )
     resumed(state.step)
     scaler = _scaler(settings, state, world)
     meter, evaluation = _Meter(job, world), {}
@@ -224,7 +230,9 @@ def _update(
         scaler.unscale_(optimizer)
     norm = torch.nn.utils.clip_grad_norm_(job.model.parameters(), rates.clip).item()
     loss = world.sum([sums["loss"]])[0]
-    problem = _problem(loss, norm if not scaler else 0.0, state)  # an fp16 overflow is the scaler's business
+    problem = _problem(
+        loss, norm if not scaler else 0.0, state, heavy_tails=job.heavy_tails
+    )  # an fp16 overflow is the scaler's business
     if problem is None:
         mean = state.smooth_loss if state.smooth_loss is not None else loss
         state.smooth_loss = SMOOTHING * mean + (1 - SMOOTHING) * loss
@@ -251,12 +259,14 @@ def _update(
     optimizer.zero_grad(set_to_none=True)
 
 
-def _problem(loss: float, norm: float, state: TrainState) -> str | None:
+def _problem(loss: float, norm: float, state: TrainState, *, heavy_tails: bool) -> str | None:
     """Say why a step would do harm."""
     if not math.isfinite(loss):
         return f"the loss is {loss}"
     if not math.isfinite(norm):
         return f"the gradient's norm is {norm}"
+    if heavy_tails:  # its gradient is clipped
+        return None
     mean, best = state.smooth_loss, state.best_smooth_loss
     if mean is not None and loss > JUMP[0] * mean + JUMP[1]:
         return f"the loss jumped from {mean:.3g} to {loss:.3g}"

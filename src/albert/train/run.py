@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 PACKAGES = ("torch", "numpy", "safetensors", "sentencepiece")
 # What a run may change when it is resumed: when it saves and logs, how long it waits, what becomes of a bad loss (there
 # was none yet where it would have stopped), recomputing layers, which gives the same bits, and the precision, which
-# is a matter of the machine (`auto` already means another one elsewhere).
+# is a matter of the machine (`auto` means another one elsewhere).
 ADJUSTABLE = frozenset(
     f"train.{name}"
     for name in (
@@ -72,6 +72,9 @@ class RunFolder:
             kept = read_json(record, error=UsageError)
             before = kept.get("identity", {})
             _require_same(_in_present_terms(before, settings), identity, adjustable, folder)
+            was, is_ = (flatten(one).get("settings.train.precision") for one in (before, identity))
+            if was not in (None, "auto", is_):
+                log.warning("%s: train.precision was %s and is %s from here on", folder, was, is_)
             if before != identity:
                 write_json(record, kept | {"identity": identity})
         else:
@@ -122,6 +125,14 @@ def own_run(
         return
     with sole_owner(folder), closing(RunFolder(folder, facts, settings=settings, adjustable=adjustable)) as run:
         yield run
+
+
+def planned_steps(folder: Path) -> int | None:
+    """Return the steps that a run was last asked for; None where there is none yet."""
+    record = folder / "run.json"
+    kept = read_json(record, error=UsageError) if record.exists() else {}
+    steps = flatten(kept.get("identity", {})).get("settings.train.steps")
+    return steps if isinstance(steps, int) else None
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-import torch
 from pydantic import Field, model_validator
 
 from albert.hardware import advise_precision
 from albert.settings import Section
+from albert.train.world import World
 
+PRECISIONS = ("fp32", "bf16", "fp16")
 Stage = tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[int, Field(ge=1)]]  # (from this share of the steps, value)
 
 
@@ -32,12 +33,13 @@ class TrainSettings(Section):
     timeout_minutes: Annotated[float, Field(gt=0)] = 10.0  # a process that hangs longer ends the run
 
 
-def with_precision(settings: TrainSettings, device: torch.device) -> TrainSettings:
-    """Resolve the precision `auto` to what a device is good at."""
+def with_precision(settings: TrainSettings, world: World) -> TrainSettings:
+    """Resolve the precision `auto` to what the device of the first process is good at, the same for all."""
     if settings.precision != "auto":
         return settings
-    kind: Any = device.type
-    return settings.model_copy(update={"precision": advise_precision(kind)})
+    kind: Any = world.device.type
+    chosen = PRECISIONS[int(world.from_first(PRECISIONS.index(advise_precision(kind))))]
+    return settings.model_copy(update={"precision": chosen})
 
 
 class GrowSettings(Section):
