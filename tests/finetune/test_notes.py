@@ -10,7 +10,7 @@ import pytest
 
 from albert.errors import UsageError
 from albert.finetune.job import encode_items
-from albert.finetune.notes import case_notes, cut_notes
+from albert.finetune.notes import case_notes, cut_notes, markup_notes
 from albert.finetune.preparation import prepare
 from albert.finetune.settings import FinetuneSettings
 from albert.finetune.start import Start
@@ -62,6 +62,13 @@ def test_it_is_said_how_a_lower_cased_model_learns_of_capitals(model_folder: Pat
     one_segment = replace(start, config=start.config.with_settings({"type_vocab_size": 1}))
     assert "tune.capitals" not in case_notes(task, with_case, one_segment)[0], "it has nothing to mark them with"
     assert case_notes(task, without, start) == []
+
+
+def test_html_tags_are_said_to_be_read_as_text() -> None:
+    plain = [TextExample("if a<b and b>c, the ship is late", target=0)] * 18
+    assert markup_notes(plain) == []
+    (note,) = markup_notes([*plain, *[TextExample("lovely.<br /><br />Or not.", target=1)] * 2])
+    assert note.startswith("2 of 20 training texts hold HTML tags such as <br />")
 
 
 def test_a_warm_up_that_does_not_end_is_refused_or_fitted_and_late_evaluations_are_fitted(

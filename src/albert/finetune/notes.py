@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ from albert.finetune.start import Start
 from albert.tasks.tagging import Tagging, has_capital
 from albert.tasks.task import AnyTask, Example
 
+HTML = re.compile(r"<(br|p|div|span|b|i)\b[^<>]*>", re.IGNORECASE)
+MARKED = 0.05  # of the texts: fewer are no habit
 UNCUT = 2**31  # tokens: more than any text has
 
 
@@ -60,3 +63,18 @@ def case_notes(task: AnyTask, examples: Sequence[Example], start: Start) -> list
         return [f"{share}: they are marked by segment 1 (token_type_ids), here and in prediction"]
     mended = " (tune.capitals=true marks such words)" if start.config.type_vocab_size > 1 else ""
     return [f"warning: {share}: names are told by them{mended}"]
+
+
+def markup_notes(examples: Sequence[Example]) -> list[str]:
+    """Say that texts hold HTML's tags for layout, which are read as words: each takes some pieces of a sequence."""
+    marked = sum(HTML.search(text) is not None for text in map(_text, examples))
+    if marked < MARKED * len(examples):
+        return []
+    return [
+        f"{marked:,} of {len(examples):,} training texts hold HTML tags such as <br />, which are read as text: "
+        "take them out, here and where the model is used"
+    ]
+
+
+def _text(example: Example) -> str:
+    return getattr(example, "text", None) or ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from albert.errors import DataError, UsageError
 from albert.finetune.job import Items, encode_items
-from albert.finetune.notes import case_notes, cut_notes
+from albert.finetune.notes import case_notes, cut_notes, markup_notes
 from albert.finetune.reading import reading
 from albert.finetune.rules import resolve, table_row
 from albert.finetune.settings import FinetuneSettings
@@ -114,6 +114,7 @@ def prepare(opened: Opened, model: str, settings: FinetuneSettings) -> Prepared:
             *_notes(name, start, task, settings),
             *cut_notes(task, splits.train, items, start),
             *case_notes(task, splits.train, start),
+            *markup_notes(splits.train),
         ),
     )
 
