@@ -12,7 +12,7 @@ from albert.finetune.start import Start
 from albert.tasks.tagging import Tagging, has_capital
 from albert.tasks.task import AnyTask, Example
 
-HTML = re.compile(r"<(br|p|div|span|b|i)\b[^<>]*>", re.IGNORECASE)
+HTML = re.compile(r"</?(br|p|div|span|b|i)\s*/?>", re.IGNORECASE)
 MARKED = 0.05  # of the texts: fewer are no habit
 UNCUT = 2**31  # tokens: more than any text has
 
