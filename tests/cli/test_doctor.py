@@ -124,6 +124,7 @@ def test_amx_that_kills_is_said_with_the_ceiling_it_led_to(monkeypatch: pytest.M
     amx = findings()["AMX"]
     assert amx["state"] == "note"
     assert "AVX512_CORE_FP16" in amx["fix"]
+    monkeypatch.setattr(hardware, "read_cpuinfo", lambda: "vendor_id : GenuineIntel\nflags : avx512_bf16 amx_tile\n")
     assert findings()["precision"]["value"] == "fp32"
 
 

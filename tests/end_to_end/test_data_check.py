@@ -88,7 +88,7 @@ def test_a_test_file_needs_no_labels_but_texts(check: Run) -> None:
 @pytest.mark.parametrize(
     ("header", "words", "message"),
     [
-        ("title,story,label", (), "'title' or 'story' may be the text: say which (--columns text=NAME"),
+        ("tale,story,label", (), "'tale' or 'story' may be the text: say which (--columns text=NAME"),
         ("text,label,extra", ("--columns", "label=lable"), "no column 'lable' for label: did you mean 'label'?"),
     ],
 )

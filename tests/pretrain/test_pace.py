@@ -51,7 +51,7 @@ def seconds_by_work(monkeypatch: pytest.MonkeyPatch) -> None:
         return module._Trial(most, float(most * stage.length * stage.depth))
 
     monkeypatch.setattr(module, "_time", time)
-    monkeypatch.setattr(module, "_time_update", lambda *_: 100.0)
+    monkeypatch.setattr(module, "_time_update", lambda *_, **__: 100.0)
 
 
 @pytest.mark.usefixtures("seconds_by_work")

@@ -62,7 +62,7 @@ def test_an_interrupted_run_has_a_report_and_once_resumed_shows_each_step_once(
 def test_a_run_whose_loss_went_wrong_has_a_report(
     store: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("albert.train.loop._problem", lambda *_: "the loss is nan" if _[2].step == 3 else None)
+    monkeypatch.setattr("albert.train.loop._problem", lambda *_, **__: "the loss is nan" if _[2].step == 3 else None)
     with pytest.raises(AlbertError, match="the loss is nan"):
         stage.pretrain(store, "tiny", tmp_path / "run", settings=SETTINGS)
     assert "Not finished: 2 of 8 steps" in report(tmp_path / "run")
