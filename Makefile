@@ -46,7 +46,7 @@ check: setup  ## format, lint and types
 test: check  ## format, lint, types and the test suite, on up to four cores
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-tiny-en: setup  ## make models like the shipped ones (five hours on two cores; needs the shared corpus, fetches a teacher)
+tiny-en: setup  ## make models like the shipped ones (seven hours on two cores; needs the shared corpus, fetches a teacher)
 	@$(BIN)/python benchmarks/make_tiny_en.py
 
 learning: setup  ## what pre-training is worth: tiny-en, new weights, a bag of words on seven tasks (hours on two cores; resumable; needs the shared data)
