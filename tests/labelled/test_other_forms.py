@@ -336,6 +336,8 @@ def test_minus_one_is_a_class_of_single_texts_and_of_opinions(tmp_path: Path) ->
     assert open_data(DataRequest(single)).task.labels == ("-1", "0", "1")  # type: ignore[attr-defined]
     pairs = write(tmp_path / "b.jsonl", nli([-1, 1] * 20))
     assert open_data(DataRequest(pairs)).task.labels == ("-1", "1")  # type: ignore[attr-defined]
+    signs = write(tmp_path / "c.jsonl", nli(["-", "+"] * 20))
+    assert open_data(DataRequest(signs)).task.labels == ("+", "-")  # type: ignore[attr-defined]
 
 
 def test_pairs_of_one_premise_stay_on_one_side_of_a_held_out_dev(tmp_path: Path) -> None:

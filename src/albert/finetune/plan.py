@@ -12,7 +12,7 @@ from albert.finetune.job import FinetuneJob, Items
 from albert.finetune.preparation import Prepared
 from albert.model.accounting import parameters_of, training_bytes
 from albert.train.loop import accumulate
-from albert.train.settings import TrainSettings, with_precision
+from albert.train.settings import TrainSettings
 from albert.train.world import World
 
 TRIED_TOKENS = 512
@@ -55,7 +55,7 @@ def make_plan(prepared: Prepared, *, seeds: int, world: World) -> FinetunePlan:
     settings, items, task = prepared.settings, prepared.items, prepared.task
     model = prepared.build(settings).to(world.device).train()
     model.encoder.checkpointing = settings.train.checkpointing
-    train = with_precision(settings.train, world)
+    train = settings.train
     job = FinetuneJob(model, task, items, settings=train, world=world)
     an_item = items.tokens / len(items.items)
     dev = {name: len(rows) for name, rows in prepared.dev.items()}

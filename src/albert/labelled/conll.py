@@ -62,7 +62,7 @@ def _begins_tagged(path: Path) -> bool:
         return False
     lines = beginning.decode("utf-8-sig", errors="replace").split("\n")
     whole = lines[:-1] if len(beginning) == BEGINNING else lines
-    words = [cells for cells in map(_cells, whole) if cells and cells[0] not in ("#", START)]
+    words = [cells for cells in map(_cells, whole) if cells and cells[0] not in ("#", START) and cells[0][:2] != "# "]
     tags = [cells[-1] for cells in words]
     spans = [tag for tag in tags if SPAN_TAG.fullmatch(tag)]
     is_table = len({len(cells) for cells in words}) == 1 and len(words[0]) > 1

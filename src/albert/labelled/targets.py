@@ -136,7 +136,9 @@ def without_verdict(rows: Iterable[Row], columns: Mapping[str, str], *, known: I
             if name := class_cell(row, "label", columns):
                 names.add(name)
     others = names - NO_VERDICT
-    numbered = len(others) > 1 and others == {str(number) for number in range(len(others))}
+    if len(others) < 2 or "+" in others:  # then "-" is the other of two classes, or a stance
+        return frozenset()
+    numbered = others == {str(number) for number in range(len(others))}
     return frozenset(names & ({"-", "-1"} if numbered else {"-"})) - frozenset(known)
 
 

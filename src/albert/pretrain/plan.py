@@ -13,7 +13,6 @@ from albert.optim import build_optimizer
 from albert.pretrain.job import count_micro_batches, phases
 from albert.pretrain.pace import Pace, measure_pace
 from albert.pretrain.settings import PretrainSettings, example_settings
-from albert.train.settings import with_precision
 from albert.train.world import World
 
 
@@ -69,7 +68,7 @@ def with_pace(plan: Plan, model: Albert, store: TokenStore, settings: PretrainSe
         model,
         build_optimizer(settings.optimizer, model, lr=plan.peak_rate),
         store,
-        settings=settings.model_copy(update={"train": with_precision(settings.train, world)}),
+        settings=settings,
         mean_length=plan.mean_length,
         world=world,
     )

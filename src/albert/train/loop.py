@@ -230,9 +230,8 @@ def _update(
         scaler.unscale_(optimizer)
     norm = torch.nn.utils.clip_grad_norm_(job.model.parameters(), rates.clip).item()
     loss = world.sum([sums["loss"]])[0]
-    problem = _problem(
-        loss, norm if not scaler else 0.0, state, heavy_tails=job.heavy_tails
-    )  # an fp16 overflow is the scaler's business
+    checked = norm if not scaler else 0.0  # an fp16 overflow is the scaler's business
+    problem = _problem(loss, checked, state, heavy_tails=job.heavy_tails)
     if problem is None:
         mean = state.smooth_loss if state.smooth_loss is not None else loss
         state.smooth_loss = SMOOTHING * mean + (1 - SMOOTHING) * loss
